@@ -51,6 +51,7 @@ from web.handlers import LARGEST_ID, LARGEST_INT, Pages, PageServices, fields_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
+PER_SORTED_PAGE = 200  # of a list in its own order, which the page can sort only as a whole
 ALL = "all"
 STATES = (ALL, *(state.value for state in InstanceState if state not in NEVER_SENT))
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -222,7 +223,10 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day failed.",
+        (
+            f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
+            "failed; those that wait for validation do not count."
+        ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
     HostKind.RESTRICTED: ("banned or limited", "Hosts that are banned or limited, or whose volunteer is."),
@@ -316,7 +320,8 @@ class HostListPage(Pages[PageServices]):
             return await send_csv(
                 request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
             )
-        found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
+        limit = PER_PAGE if asked.kind in SELECTED else PER_SORTED_PAGE
+        found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=limit)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,

@@ -138,7 +138,7 @@ def by_app(failing: Iterable[FailingVersion]) -> Mapping[str, FailingApp]:
 
 @dataclass(frozen=True, slots=True)
 class FailingHost:
-    """A host that is not banned, and most of whose recent `results` are `failures`."""
+    """A host that is not banned, and most of whose recent `results`, valid or failed, are `failures`."""
 
     host_id: HostId
     failures: int

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from administration.gate_relaxation import GateNotes
 from batch_estimator.ports import Forecasts, ForecastTables
-from domain.attention import BatchesInNeed
+from domain.attention import BatchesInNeed, FailingHost
 from domain.batches import Batch
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
@@ -158,6 +158,12 @@ class Listings(Protocol):
 class AttentionReads(Protocol):
     async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
         """Return the active batches that are late, at risk or failing, earliest deadline first."""
+        ...
+
+    async def hosts(
+        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+    ) -> Sequence[FailingHost]:
+        """Return hosts with so many results since an instant, of which a fraction failed, the worst first."""
         ...
 
 

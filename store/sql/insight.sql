@@ -240,7 +240,8 @@ WHERE last_rpc_at >= $2::double precision;
 -- Purpose: return hosts most of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
 --   $4 fraction of them that must have failed, $5 limit.
--- Result: host_id, domain_name; failures, results: of the instances that the host has had since then and that have ended.
+-- Result: host_id, domain_name; failures, results: of the instances sent to the host since then. Only valid results and
+--   failures count, not those that wait for validation, came too late or were aborted.
 WITH failed AS MATERIALIZED (
     SELECT host_id
     FROM instance
@@ -256,18 +257,17 @@ JOIN host ON host.host_id = often.host_id
 CROSS JOIN LATERAL (
     SELECT
         count(*)::int AS results,
-        (count(*) FILTER (WHERE ended.state IN ('failed', 'invalid', 'timed_out')))::int AS failures
+        (count(*) FILTER (WHERE decided.state <> 'valid'))::int AS failures
     FROM (
         SELECT instance.state
         FROM instance
         WHERE instance.volunteer_id = host.volunteer_id
             AND instance.sent_at >= $1
-            AND instance.state NOT IN ('unsent', 'in_progress', 'cancelled')
-            AND instance.state <> 'aborted'
+            AND instance.state IN ('valid', 'failed', 'invalid', 'timed_out')
             AND instance.host_id = host.host_id
         ORDER BY instance.sent_at DESC
         LIMIT $2
-    ) AS ended
+    ) AS decided
 ) AS recent
 WHERE recent.results >= $3::int
     AND recent.failures >= $4::double precision * recent.results

@@ -319,6 +319,7 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
         await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "wrong results"})
         await tell(server)
         _, page = await grace.get("/apps/pi/versions/1")
+        assert 'value="aborted" required checked' in page  # the only choice that is left
         changes = page.partition('id="changes"')[2]
         assert not missing(changes, OPERATOR, "offered → withdrawn", "wrong results", "audit?subject=app+version+1")
         _, page = await grace.get(f"/hosts/{host.host_id}")

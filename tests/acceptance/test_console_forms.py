@@ -399,7 +399,7 @@ async def test_list_counts_retries_of_a_batch_that_is_sent(server: LiveServer) -
         _, page = await grace.get("/batches")
 
     cell = page.partition('data-label="Position"')[2].partition("</td>")[0]
-    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 more")
+    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 retries")
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

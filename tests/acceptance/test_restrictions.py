@@ -212,6 +212,20 @@ async def test_names_of_newer_hosts_do_not_hide_a_host(server: LiveServer) -> No
     assert banned["name"] == str(host.host_id)
 
 
+async def test_lists_that_only_the_page_sorts_are_long(server: LiveServer) -> None:
+    await add_operator(server)
+    for _ in range(60):
+        host = await a_registered_host(server.store)
+        await server.store.restrictions.put(Restriction(Restricted.HOST, str(host.host_id), 0, "errors", "ada", NOW))
+
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(path))[1] for path in ("/hosts", "/hosts?show=restricted")]
+
+    rows = [page.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>") for page in pages]
+    assert rows == [50, 60]
+    assert ['id="t-hosts" data-sortable' in page for page in pages] == [False, True]
+
+
 async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
     await add_operator(server)
     await (await server.add_host()).ask(1)

@@ -80,6 +80,7 @@ async def test_mark_of_a_live_page_moves_no_button(server: LiveServer, tab: Tab)
     for address in ("/batches/1", "/ordering"):
         await tab.open(address)
         buttons, mark = tab.page.locator(".top > .buttons"), tab.page.locator("#live-mark")
+        assert await mark.is_visible()
         await tab.page.evaluate("document.documentElement.classList.remove('scripts')")  # as while the page loads
         before = await buttons.bounding_box()
         await tab.page.evaluate("document.documentElement.classList.add('scripts')")

@@ -1,17 +1,24 @@
-"""Tests that late, endangered and failing batches are found, on every store."""
+"""Tests that late, endangered and failing batches, and failing hosts, are found, on every store."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from domain.attention import BatchesInNeed
+from domain.attention import BatchesInNeed, FailingHost
 from domain.batches import Batch, QoS
+from domain.dispatch import InstanceStep
 from domain.forecasts import Method
-from domain.units import later
+from domain.jobs import InstanceState, JobState
+from domain.restrictions import Restricted, Restriction
+from domain.settlement import JobSettlement
+from domain.units import BatchId, Instant, later
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
+from tests.conformance.test_host_lists import a_failure
 from tests.stores import Store
-from tests.worlds import a_submitted_batch
+from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+
+S = InstanceState
 
 
 async def need(store: Store, *, limit: int = 9, **changes: Any) -> BatchesInNeed:
@@ -50,3 +57,49 @@ async def test_without_late_batches_none_needs_attention(store: Store) -> None:
     await a_submitted_batch(store, jobs=1)
 
     assert await need(store) == BatchesInNeed([], 0)
+
+
+async def failing(store: Store, results: int, since: Instant = NOW) -> list[tuple[int, int, int]]:
+    hosts = await store.attention.hosts(since=since, results=results, failing_fraction=0.5, limit=9)
+    return [(one.host_id, one.failures, one.results) for one in hosts]
+
+
+async def validated(store: Store, host: RegisteredHost, batch_id: BatchId, *states: InstanceState) -> None:
+    """Report results of the host, and have validation give them these states."""
+    for state in states:
+        sent = await a_sent_instance(store, batch_id, host)
+        await report(store, host, a_report(sent))
+        [facts] = [one for one in await store.unsettled.unsettled(99, now=NOW) if one.job_id == sent.job_id]
+        step = InstanceStep(sent.instance_id, S.REPORTED, state)
+        assert await store.unsettled.settle(
+            [JobSettlement(sent.job_id, facts.serial, JobState.OPEN, NOW, steps=(step,))]
+        )
+
+
+async def test_hosts_that_fail_have_enough_results(store: Store) -> None:
+    half, more, few, banned = [await a_registered_host(store, domain_name=name) for name in "abcd"]
+    batch = await a_submitted_batch(store, jobs=40)
+    for host, failures in ((half, 4), (more, 3), (few, 1), (banned, 4)):
+        for _ in range(failures):
+            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+    await validated(store, half, batch.batch_id, *[S.VALID] * 4)
+    await validated(store, few, batch.batch_id, *[S.VALID] * 3)
+    await store.restrictions.put(Restriction(Restricted.HOST, str(banned.host_id), 0, "bad", "ops", NOW))
+
+    assert await failing(store, 3) == [(more.host_id, 3, 3), (half.host_id, 4, 8)]  # by rate
+    assert await store.attention.hosts(since=NOW, results=4, failing_fraction=0.5, limit=9) == [
+        FailingHost(half.host_id, 4, 8, "a")
+    ]
+    assert await failing(store, 3, later(NOW, 11.0)) == []
+
+
+async def test_only_decided_results_count_for_failing_hosts(store: Store) -> None:
+    """Results that wait for validation or came too late neither fail nor succeed; rejected ones fail."""
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=9)
+    await validated(store, host, batch.batch_id, S.INVALID, S.INVALID, S.VALID, S.INCONCLUSIVE, S.TOO_LATE)
+    for _ in range(2):
+        await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host)))
+
+    assert await failing(store, 3) == [(host.host_id, 2, 3)]
+    assert await failing(store, 4) == []

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from administration.attention.service import KEPT_S, AttentionViews
 from administration.explain.batch import fails_in_words
-from administration.restrictions import restrict
 from domain.apps import VersionState
 from domain.attention import FAILING_HOSTS, FAILURES, HostContacts
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState
-from domain.restrictions import Restricted
 from domain.settings import Settings
-from domain.units import DAY_S, Instant, later
+from domain.units import DAY_S, later
 from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.conformance.test_host_lists import a_failure
@@ -63,26 +61,6 @@ async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresS
 
     await store.applications.set_version_state(found.app_version_id, VersionState.DEPRECATED)
     assert await views.failing_versions({}) == []
-
-
-async def test_hosts_that_fail_have_enough_results(store: PostgresStore) -> None:
-    half, more, few, banned = [await a_registered_host(store) for _ in range(4)]
-    batch = await a_submitted_batch(store, jobs=40)
-    for host, failures in ((half, 4), (more, 3), (few, 1), (banned, 4)):
-        for _ in range(failures):
-            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
-    for host in (half, half, half, half, few, few, few):
-        sent = await a_sent_instance(store, batch.batch_id, host)
-        await report(store, host, a_report(sent))
-    await restrict(store, Restricted.HOST, str(banned.host_id), max_jobs=0, why="bad", by="ops", now=NOW)
-
-    async def found(results: int, since: Instant = NOW) -> list[tuple[int, int, int]]:
-        hosts = await store.attention.hosts(since=since, results=results, failing_fraction=0.5, limit=9)
-        return [(one.host_id, one.failures, one.results) for one in hosts]
-
-    assert await found(3) == [(more.host_id, 3, 3), (half.host_id, 4, 8)]  # by rate
-    assert await found(4) == [(half.host_id, 4, 8)]
-    assert await found(3, later(NOW, 11.0)) == []
 
 
 async def test_hosts_are_silent_beyond_their_own_interval(store: PostgresStore) -> None:

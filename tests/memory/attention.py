@@ -1,14 +1,20 @@
-"""What may need attention, in memory: late and failing batches, host contacts; no failing versions and no backups."""
+"""What may need attention, in memory: late and failing batches, failing hosts, host contacts; no failing versions and
+no backups.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasts import risk_of
-from domain.units import AppId, Instant, Seconds
+from domain.jobs import InstanceState
+from domain.restrictions import limit_of
+from domain.units import AppId, HostId, Instant, Seconds
+from lifecycle.states import HOST_FAILURES
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
@@ -51,7 +57,22 @@ class MemoryAttention:
     async def hosts(
         self, *, since: Instant, results: int, failing_fraction: float, limit: int
     ) -> Sequence[FailingHost]:
-        return []
+        """Return the hosts by rate, without the bound of LOOKED_AT."""
+        sent: defaultdict[HostId, list[InstanceState]] = defaultdict(list)
+        jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
+        for row in (row for job in jobs for row in job.instances):
+            if row.host_id is not None and row.sent_at is not None and row.sent_at >= since:
+                sent[row.host_id].append(row.state)
+        found = list[FailingHost]()
+        for host_id, states in sent.items():
+            host = self._work.hosts[host_id].host
+            limited = limit_of(self._registry.restrictions, host)
+            failures = sum(one in HOST_FAILURES for one in states)
+            decided = failures + states.count(InstanceState.VALID)
+            banned = limited is not None and limited.max_jobs == 0
+            if not banned and decided >= results and failures >= failing_fraction * decided:
+                found.append(FailingHost(host_id, failures, decided, host.domain_name))
+        return sorted(found, key=lambda one: (-one.failures / one.results, -one.failures, one.host_id))[:limit]
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
         called = [one.host.last_rpc_at for one in self._work.hosts.values() if one.host.last_rpc_at >= since]

@@ -225,6 +225,7 @@ function live() {
   const every = Number(page.dataset.every);
   if (!every || !document.querySelector("[data-live]")) return;
   const mark = document.getElementById("live-mark");
+  if (mark) mark.className = "tag good"; // the page was fetched just now
   let failures = 0;
   const again = async () => {
     if (!document.hidden && !document.querySelector(".plot .wide")) { // not while a part of a chart is selected
