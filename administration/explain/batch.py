@@ -154,7 +154,7 @@ async def explain_batch(
     if sample is None:
         said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
     else:
-        quiet = quiet_in_words(batch, first_unsent, now)
+        quiet = "" if state is ForecastState.MOVED else quiet_in_words(batch, first_unsent, now)  # or just resumed
         concluded = partial(
             conclusions, ahead=ahead if first_unsent > 0 else None, blocked=hold, sent_first=because, quiet=quiet
         )

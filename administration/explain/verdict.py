@@ -521,9 +521,8 @@ def conclusions(
         said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
     if sample.gated_share < 1.0:
         share = f"{100.0 * sample.gated_share:.3g} %"
-        limit = f"Its jobs only go to hosts above a gate, as at most {share} of a host's jobs"
-        more = f"; at 1, a request may take up to {1.0 / sample.gated_share:.3g} times as many"
-        said.append(f"{limit} ({GATED_SHARE}{more if sample.gated_share else ''})")
+        limit = f"At most {share} of a host's jobs may need a gate, and its jobs need one on most of these hosts"
+        said.append(f"{limit} ({GATED_SHARE})")
     return [f"{one}." for one in said]
 
 
