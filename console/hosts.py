@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from administration.attention.items import HOST_RESULTS
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import marks_of, outcome_of
+from administration.explain.words import STAGES, marks_of, outcome_of
 from administration.hosts import (
     FAILED_WITHIN_S,
     SELECTED,
@@ -122,6 +123,17 @@ def alike(jobs: Sequence[Document]) -> list[list[Document]]:
     return [list(same) for _, same in groupby(jobs, key=lambda one: (one["batch_id"], one["because"]))]
 
 
+def batches_of_classes(groups: Sequence[Document]) -> set[int]:
+    """Return the batches of which groups have several job classes.
+
+    >>> groups = [{"batch_id": batch, "job_class_id": one} for batch, one in ((1, 1), (1, 2), (2, 3))]
+    >>> batches_of_classes(groups)
+    {1}
+    """
+    classes = Counter(batch_id for batch_id, _ in {(one["batch_id"], one["job_class_id"]) for one in groups})
+    return {batch_id for batch_id, count in classes.items() if count > 1}
+
+
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
@@ -191,6 +203,8 @@ class HostPages(Pages[PageServices]):
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(services.catalogue.settings),
+            "stages": STAGES,
+            "classed": batches_of_classes(shown["groups"]),
             "marks_of": marks_of,
             "outcome_of": outcome_of,
         }

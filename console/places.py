@@ -237,7 +237,7 @@ def when_sent(
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
     >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', '5 retries or copies wait')
+    ('all sent', '5 further instances wait')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -255,7 +255,7 @@ def when_sent(
     if stopped := _stopped(batch, state):
         return "not sent", stopped
     if standing.at is None:
-        return "all sent", plural(batch.counts.unsent, "retry or copy waits", "retries or copies wait")
+        return "all sent", plural(batch.counts.unsent, "further instance waits", "further instances wait")
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (level_deciding(standing), before)))

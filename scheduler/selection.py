@@ -37,8 +37,8 @@ SLOTS_LOOKED_AT = 64  # maximum number of slots in a group that this host may no
 class Later(Enum):
     """The reason why a group is left to a later stage."""
 
-    UNGATED = "requires no percentile: deferred to a later pass"
-    SHARE_USED_UP = "gated jobs have reached their share of this host: reconsidered when nothing else fits"
+    UNGATED = "needs no fast host: left to a later stage"
+    SHARE_USED_UP = "jobs that need a fast host have reached their share of this host: taken if no other fits"
 
 
 class _Offer(Enum):

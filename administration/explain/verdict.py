@@ -382,7 +382,7 @@ class CallingHosts:
 
 
 HELPS_LATE = {  # hosts get first instances of a late batch
-    RefusalCode.BELOW_GATE: "valid results on time, for a higher P",
+    RefusalCode.BELOW_GATE: "valid results on time, for a higher P; a lower p_afap would not end the batch earlier",
     RefusalCode.NO_RANK: "valid results of the app, for a rank",
     RefusalCode.BUSY_BELOW_GATE: "time: with less queued work they need no gate",
 }

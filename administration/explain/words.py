@@ -72,6 +72,16 @@ def _host(shown: Document) -> Iterator[str]:
         yield f"{where or 'in general'}: {one['code']}: {one['why']}"
 
 
+STAGES = {  # of a request: the jobs that it looks at
+    "leased": "jobs for which the host is reserved",
+    "gated": "jobs that need a fast host",
+    "prompt": "jobs sent first",
+    "locality": "jobs whose files the host has",
+    "beta": "jobs of beta apps",
+    "all": "all jobs in order",
+    "left_over": "jobs that need a fast host, if no other fits",
+    "unpaid": "jobs not charged",
+}
 MARKS = {  # stage -> why its groups come before others
     "leased": "the host is reserved for it",
     "gated": "needs a fast and reliable host",
@@ -102,7 +112,8 @@ def outcome_of(group: Document, refused_at_large: Sequence[Document]) -> str:
     ['refused', 'request already filled']
     """
     if group["given"]:
-        return f"{group['given']} given"
+        more = any(look["code"] or look["passed_over"] for look in group["looks"])
+        return f"{group['given']} given{', others refused' if more else ''}"
     at_large = any(
         one["app"] == group["app"] or (one["app"] is None and one["processor_type"] is None) for one in refused_at_large
     )
