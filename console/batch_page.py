@@ -400,7 +400,7 @@ class BatchPages(Pages[PageServices]):
             "in_turn": goes_in_turn(batch, shown["complete_at"], self._settings.deadline, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and shown["awaited"]["oldest"],
-            "ahead": ahead is not None and not order["hold"] and order["first_ahead"],
+            "ahead": ahead is not None and standing.at is not None and order["first_ahead"],
         }
         hosts = await self._services.host_names(
             [*(one["host_id"] for one in values["awaited"] or ()), *examples(shown["sample"])]

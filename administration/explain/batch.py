@@ -156,7 +156,7 @@ async def explain_batch(
     else:
         quiet = "" if state is ForecastState.MOVED else quiet_in_words(batch, first_unsent, now)  # or just resumed
         concluded = partial(
-            conclusions, ahead=ahead if first_unsent > 0 else None, blocked=hold, sent_first=because, quiet=quiet
+            conclusions, ahead=ahead if batch_id in places else None, blocked=hold, sent_first=because, quiet=quiet
         )
         said = concluded(sample)
         lost = stopped.lost.get(batch.app_id)
