@@ -20,27 +20,28 @@ ROWS = 20  # rows per table
 
 def progress_chart(
     shown: Document,
-    told: Sequence[ForecastPoint],
+    made: Sequence[ForecastPoint],
     now: float,
     over_time: Axis = TIME,
     *,
+    last: ForecastPoint | None = None,
     ends: Sequence[Instant] = (),
 ) -> Chart:
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
-    `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
-    forecasts in chronological order. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
+    `shown` is the batch's document with its latest forecasts (administration/forecasts); `made` has all forecasts in
+    chronological order, and `last` is the latest one that is shown. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
     of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
     The line is red if all finished jobs failed.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
-    at_forecasts = [(one.made_at, one.over_fraction) for one in told if one.made_at < seen_at]
+    at_forecasts = [(one.made_at, one.over_fraction) for one in made if one.made_at < seen_at]
     at_ends = [(at, _over(shown) * number / len(ends)) for number, at in enumerate(ends, start=1)]
     over = [(shown["created_at"], 0.0), *(at_ends or at_forecasts)]
     if over[-1][0] < seen_at:
         over.append((seen_at, _over(shown)))
-    standing = told[-1] if told and shown["completion_q50_at"] is not None else None
+    standing = last if shown["completion_q50_at"] is not None else None
     drawn = [one for before, after in pairwise(over) for one in ((after[0], before[1]), after)] if at_ends else over[1:]
     x, y = [at for at, _ in (over[0], *drawn)], [round(100.0 * share, 2) for _, share in (over[0], *drawn)]
     marks, shaded = _marks(shown, standing)

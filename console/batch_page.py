@@ -231,7 +231,7 @@ class BatchPages(Pages[PageServices]):
             if batch.ended_at is None or not batch.counts.jobs_failed
             else await lost_versions(store.access, self._services.catalogue, {batch.app_id}),
             "last": last,
-            "over": progress_chart(shown, told, now, axis, ends=ends),
+            "over": progress_chart(shown, curve, now, axis, last=told[-1] if told else None, ends=ends),
             "went": None
             if unused
             else forecasts_chart(

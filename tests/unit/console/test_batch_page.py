@@ -116,7 +116,7 @@ def test_the_progress_goes_by_what_was_over_with_each_forecast() -> None:
 
 
 def test_the_forecast_that_stands_is_shaded_in_the_progress() -> None:
-    chart = progress_chart(a_document(), CURVE, NOW + 100.0)
+    chart = progress_chart(a_document(), CURVE, NOW + 100.0, last=CURVE[-1])
 
     [shaded] = plot(chart).bands
     assert shaded.x == at(500.0, 1000.0)
