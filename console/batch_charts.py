@@ -30,8 +30,9 @@ def progress_chart(
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `made` has all forecasts in
-    chronological order, and `last` is the latest one that is shown. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
-    of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
+    chronological order, and `last` is the latest one that is shown. `over_time` is the axis, which may have limits.
+    `ends`: when a sample of the jobs of an ended batch ended, each of which is a step; without them, the finished jobs
+    at each forecast are drawn.
     The line is red if all finished jobs failed.
     """
     ended_at = shown["ended_at"]
