@@ -407,7 +407,7 @@ class SimulatePages(Pages[PageServices]):
             if asked.get("hosts", LEAST_HOSTS) < min(LEAST_HOSTS, asked.get("hosts_active", 0))
             else 0,
             "again": 0
-            if said is None or said.verdict not in ("same", "unsure", "unclear")
+            if said is None or not (said.unsure or said.verdict in ("same", "unclear"))
             else more_runs(asked["seeds"]),
             "batches": await self._urgent(found.asked_at, replayed.get("batches", ())),
             "unfinished": await self._services.store.views.batches_with(replayed.get("unfinished", ())),

@@ -198,12 +198,18 @@ class Conclusion:
         if not self.judged:
             return self.words
         gains = [one.gain for one in self.findings]
+        unsure = f"; {self.unsure} may differ" if self.unsure else ""
         counted = f"{gains.count(1)} better and {gains.count(-1)} worse"
-        return f"{self.verdict.capitalize()}: of {len(gains)} figures, {counted}."
+        return f"{self.verdict.capitalize()}: of {len(gains)} figures, {counted}{unsure}."
+
+    @property
+    def unsure(self) -> int:
+        """Return the number of figures that may differ: more runs may tell."""
+        return sum(one.verdict == "may differ" for one in self.findings)
 
 
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
-MOST_CHANCE = 0.1  # probability that a difference is called better or worse although it is chance
+MOST_CHANCE = 0.1  # probability that any figure is called better or worse although all differences are chance
 CHANCE = "no difference beyond chance"
 
 
@@ -211,8 +217,9 @@ def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers,
     """Return, for each kind of batch, whether the change makes them end earlier, with fewer late instances and copies.
 
     `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
-    difference counts if it is large enough and, with 90 % confidence, not due to the spread of the runs; no difference
-    of a single run counts. Old results have no runs. Single batches vary between runs, and are not judged.
+    difference counts if it is large enough and not due to the spread of the runs, with 90 % confidence for all figures
+    together (Holm 1979, A simple sequentially rejective multiple test procedure); no difference of a single run counts.
+    Old results have no runs. Single batches vary between runs, and are not judged.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
@@ -222,10 +229,26 @@ def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers,
     'Better: of 2 figures, 1 better and 0 worse.'
     """
     every = [{one.key: one.change for one in _findings(*run)} for run in runs]
-    findings = [
-        _judged(one, [run[one.key] for run in every if one.key in run], len(runs)) for one in _findings(before, after)
-    ]
+    found = _findings(before, after)
+    changes = {one.key: [run[one.key] for run in every if one.key in run] for one in found}
+    complete = {key: of_runs for key, of_runs in changes.items() if len(of_runs) == len(runs) > 1}
+    sure = not_chance({key: chance_of(of_runs) for key, of_runs in complete.items()}, len(found))
+    findings = [_judged(one, changes[one.key], is_sure=not runs or one.key in sure) for one in found]
     return Conclusion(*_verdict(findings, len(runs)), findings)
+
+
+def not_chance(chances: Mapping[str, float], figures: int) -> set[str]:
+    """Return the figures whose differences are not chance, by Holm's test of all `figures` together.
+
+    >>> sorted(not_chance({"a": 0.01, "b": 0.03, "c": 0.06}, 5)), not_chance({"a": 0.03}, 10)
+    (['a'], set())
+    """
+    sure = set[str]()
+    for tested, (key, chance) in enumerate(sorted(chances.items(), key=lambda one: one[1])):
+        if chance >= MOST_CHANCE / (figures - tested):
+            break
+        sure.add(key)
+    return sure
 
 
 def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
@@ -244,8 +267,7 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "unclear",
             "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
         )
-    unsure = sum(one.verdict == "may differ" for one in findings)
-    if unsure:
+    if unsure := sum(one.verdict == "may differ" for one in findings):
         return (
             "unsure",
             f"Not known yet: of {len(findings)} figures, {unsure} may differ. More runs are needed to tell.",
@@ -253,11 +275,8 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
     return "same", f"{CHANCE.capitalize()} between the present and the changed values."
 
 
-def _judged(found: Finding, changes: Sequence[float], runs: int) -> Finding:
-    """Return the finding with its gain, if it is large enough and not chance. `changes` are those of the runs that have
-    the figure.
-    """
-    is_sure = not runs or (len(changes) == runs > 1 and chance_of(changes) < MOST_CHANCE)
+def _judged(found: Finding, changes: Sequence[float], *, is_sure: bool) -> Finding:
+    """Return the finding with its gain, if it is large enough, not chance, and has one sign in all runs."""
     if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
         return replace(found, gain=-1 if found.change > 0.0 else 1)
     return found
