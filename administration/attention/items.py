@@ -434,7 +434,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         False,
         f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {named}",
         "hosts?show=failing",
-        f"{failures} of {results} results of the last day failed",
+        f"{failures} of {results} results of the last day failed; results of failing versions do not count",
         [
             Remedy(
                 f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"

@@ -62,6 +62,12 @@ HEALTHY = AttentionFacts(
 )
 
 
+def a_failing_version(**changes: Any) -> FailingVersion:
+    """Most of its failures are of no batch in particular."""
+    version = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25, B, 34)
+    return replace(version, **changes)
+
+
 def items(**changes: Any) -> list[Item]:
     return items_of(replace(HEALTHY, **changes))
 
@@ -187,7 +193,7 @@ def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
         short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)},
         stopped=Stopped(by_batch([never])),
         processes=(a_background(), ProcessReport("node1: worker", "worker", NOW, {"disks": [disk]})),
-        versions=[FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)],
+        versions=[a_failing_version()],
         hosts=[FailingHost(HostId(63), 18, 20)],
         contacts=HostContacts(100, 50),
     )
@@ -288,9 +294,7 @@ def test_hosts_that_fail_are_one_item() -> None:
 
 @pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])
 def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool | None) -> None:
-    version = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, failing)
-
-    found = items(versions=[version])
+    found = items(versions=[a_failing_version(failing=failing)])
 
     assert [(one.kind, one.severe) for one in found] == (
         [] if severe is None else [(AttentionKind.FAILING_VERSION, severe)]
@@ -304,7 +308,7 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
 def test_versions_of_one_app_that_fail_are_one_item() -> None:
     """They often have one cause."""
     some = [
-        FailingVersion(AppVersionId(number), app, platform, 102, "", 340, 40, failing)
+        a_failing_version(app_version_id=AppVersionId(number), app=app, platform=platform, failing=failing)
         for number, (app, platform, failing) in enumerate(
             [("pi", "x86_64-pc-linux-gnu", 12), ("tau", "x86_64-pc-linux-gnu", 30), ("pi", "windows_x86_64", 25)], 1
         )
@@ -317,6 +321,10 @@ def test_versions_of_one_app_that_fail_are_one_item() -> None:
     assert pi.figures == {"versions": 2, "failures": 340, "hosts": 40, "hosts_failing": 25}
     assert not missing(pi.sentence, "1.02 windows_x86_64", "25 of the 40", "1.02 x86_64-pc-linux-gnu", "12 of 40")
     assert list(links(pi, OLGA)) == ["apps/pi/versions/3#h-errors", "apps/pi"]
+
+
+def test_withdrawn_versions_that_failed_are_no_item() -> None:
+    assert items(versions=[a_failing_version(deprecated=True)]) == []
 
 
 def test_overdue_task_outweighs_its_failure() -> None:
@@ -397,7 +405,7 @@ def test_severe_and_later_items_come_first() -> None:
 
 
 def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
-    worst = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+    worst = a_failing_version()
     batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
     other = replace(worst, app_version_id=AppVersionId(4), platform="windows_x86_64")
     withdraw = [f"apps/pi/versions/{version}?state=withdrawn" for version in (3, 4)]
