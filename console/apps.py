@@ -17,7 +17,7 @@ from console.audit_page import changes_of
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
-from domain.attention import by_app
+from domain.attention import NEARLY_ALL, by_app
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.errors import ConflictError, NotFoundError
@@ -182,7 +182,9 @@ class AppPages(Pages[PageServices]):
             "chosen": request.query.get("state"),
             "fails": fails.get(version.app_version_id, ""),
             "errors": errors,
+            "failures": len(failed),
             "of_batches": (of_batches := Counter(one.batch_id for one in failed).most_common(MOST_NAMED)),
+            "of_one": bool(failed) and of_batches[0][1] >= NEARLY_ALL * len(failed),
             "batch_names": await store.listings.names([one for one, _ in of_batches]) if of_batches else {},
             "most_errors": MOST_ERRORS if len(failed) == MOST_ERRORS else 0,
             "version_in_words": version_in_words,

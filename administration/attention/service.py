@@ -176,6 +176,7 @@ class AttentionViews:
             self._settings().storage.backup_age_s,
             {one.batch_id for one in batches if one.batch_id not in fresh},
             {one.batch_id: expedite_helps(one, first) for one in batches if one.batch_id in first},
+            catalogue.current,
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out
         return Attention(now, items_of(facts), left_out, stopped, slow.versions, facts.upkeep.backup_at)

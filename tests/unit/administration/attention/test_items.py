@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -323,6 +324,34 @@ def test_versions_of_one_app_that_fail_are_one_item() -> None:
     assert list(links(pi, OLGA)) == ["apps/pi/versions/3#h-errors", "apps/pi"]
 
 
+def test_versions_that_fail_with_one_batch_are_in_its_item() -> None:
+    """The batch's input may be wrong, or the versions: the item has the remedies of both."""
+    windows = {"app_version_id": AppVersionId(4), "platform": "windows_x86_64"}
+    some = [a_failing_version(batch_failures=340, **changes) for changes in ({}, windows)]
+    failing = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
+    half = replace(failing, counts=BatchCounts(jobs_total=40, jobs_failed=14, jobs_validated=14))
+    mixed = [some[0], replace(some[1], batch_failures=34)]
+
+    def kinds(batch: Batch, versions: Sequence[FailingVersion]) -> list[AttentionKind]:
+        return [one.kind for one in items(batches=[batch], versions=versions)]
+
+    both = [AttentionKind.FAILING_VERSION, AttentionKind.FAILING_BATCH]
+    assert kinds(failing, some) == kinds(failing, some[:1]) == [AttentionKind.FAILING_BATCH]
+    assert kinds(half, some) == kinds(failing, mixed) == both
+    found, single = only(batches=[failing], versions=some), only(batches=[failing], versions=some[:1])
+    assert links(found, OLGA) == ["batches/1/errors", "batches/1#restrict", "batches/1/abort", "apps/pi"]
+    assert links(single, OLGA)[-1] == "apps/pi/versions/3?state=withdrawn"
+
+
+@pytest.mark.parametrize(("current", "told"), [((3, 4), "every version"), ((3, 4, 5), "2 versions")])
+def test_batch_says_with_which_versions_it_fails(current: Sequence[int], told: str) -> None:
+    some = [a_failing_version(app_version_id=AppVersionId(number), batch_failures=340) for number in (3, 4)]
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
+    versions = {batch.app_id: [an_app_version(app_version_id=AppVersionId(number)) for number in current]}
+
+    assert not missing(only(batches=[batch], versions=some, current=versions).sentence, "28 of 28", told)
+
+
 def test_withdrawn_versions_that_failed_are_no_item() -> None:
     assert items(versions=[a_failing_version(deprecated=True)]) == []
 
@@ -408,12 +437,14 @@ def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
     worst = a_failing_version()
     batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
     other = replace(worst, app_version_id=AppVersionId(4), platform="windows_x86_64")
-    withdraw = [f"apps/pi/versions/{version}?state=withdrawn" for version in (3, 4)]
 
-    found = failing_alike(batch, is_paused=False, failing=[worst, other])
+    found, of_both = (failing_alike(batch, is_paused=False, failing=some) for some in ([worst], [worst, other]))
     paused = failing_alike(batch, is_paused=True, failing=[])
     ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=[])
 
-    assert links(found, OLGA) == ["batches/1#restrict", "batches/1/abort", *withdraw]
+    assert [links(one, OLGA) for one in (found, of_both)] == [
+        ["batches/1#restrict", "batches/1/abort", withdraw]
+        for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
+    ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
     assert found.severe and not missing(found.sentence, "28 of 28")
