@@ -32,10 +32,10 @@ MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, 
 MOST_NAMED = 5  # batches with errors of a version that are named
 MOST_BATCHES = 200  # active batches of an app that are read, in order
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
-ENDINGS = {  # states in which a version gets no jobs, each harder than those before: label
+ENDINGS = {  # states in which a version gets no jobs, each harder than those before; "…": asks first
     VersionState.DEPRECATED: "Deprecate",
     VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
-    VersionState.ABORTED: "Withdraw, abort jobs in progress",
+    VersionState.ABORTED: "Withdraw, abort jobs in progress …",
 }
 
 
