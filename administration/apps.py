@@ -17,15 +17,14 @@ from administration.names import checked_app_name, checked_plan_class_name, chec
 from administration.project import Project
 from domain.access import Act, ActChoice
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, VersionState
-from domain.attention import FAILURES, FailingVersion, worst_first
+from domain.attention import FailingVersion
 from domain.bounds import in_bounds
 from domain.catalogue import Catalogue, current_versions
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
-from domain.units import DAY_S, AppId, AppVersionId, Instant, later, utc
+from domain.units import AppId, AppVersionId, Instant, utc
 from store.applications import PostgresApplications
-from store.insight import PostgresAttention
 from store.people import PostgresAccess
 from transfer.files import content_of
 from transfer.keys import load_public_key
@@ -258,11 +257,6 @@ async def _signed_file(files: ProjectFiles, new: VersionDraft, source: MoreFile,
         open_name=source.open_name,
         copy_file=not main and not source.link,
     )
-
-
-async def failing_versions(attention: PostgresAttention, now: Instant) -> Sequence[FailingVersion]:
-    """Return the versions that fail on many of the hosts that used them in the last day, the worst first."""
-    return worst_first(await attention.versions(since=later(now, -DAY_S), failures=FAILURES))
 
 
 def hosts_of(versions: Iterable[AppVersion], platforms: Mapping[tuple[str, ...], int]) -> int:

@@ -17,7 +17,7 @@ from console.audit_page import changes_of
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
-from domain.attention import by_app
+from domain.attention import NEARLY_ALL, by_app
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.errors import ConflictError, NotFoundError
@@ -32,10 +32,10 @@ MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, 
 MOST_NAMED = 5  # batches with errors of a version that are named
 MOST_BATCHES = 200  # active batches of an app that are read, in order
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
-ENDINGS = {  # states in which a version gets no jobs, each harder than those before: label
+ENDINGS = {  # states in which a version gets no jobs, each harder than those before; "…": asks first
     VersionState.DEPRECATED: "Deprecate",
     VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
-    VersionState.ABORTED: "Withdraw, abort jobs in progress",
+    VersionState.ABORTED: "Withdraw, abort jobs in progress …",
 }
 
 
@@ -182,7 +182,9 @@ class AppPages(Pages[PageServices]):
             "chosen": request.query.get("state"),
             "fails": fails.get(version.app_version_id, ""),
             "errors": errors,
+            "failures": len(failed),
             "of_batches": (of_batches := Counter(one.batch_id for one in failed).most_common(MOST_NAMED)),
+            "of_one": bool(failed) and of_batches[0][1] >= NEARLY_ALL * len(failed),
             "batch_names": await store.listings.names([one for one, _ in of_batches]) if of_batches else {},
             "most_errors": MOST_ERRORS if len(failed) == MOST_ERRORS else 0,
             "version_in_words": version_in_words,

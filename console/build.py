@@ -109,7 +109,7 @@ def build_console(
         RepeatingPages(services, batches, attention),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),
-        HostListPage(services),
+        HostListPage(services, attention),
         HostPages(services),
         VolunteerPages(services),
         AppPages(services, attention),

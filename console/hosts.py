@@ -16,7 +16,7 @@ from aiohttp import web
 
 from administration.access.who import admit, present
 from administration.attention.items import HOST_RESULTS
-from administration.attention.service import failing_hosts
+from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
 from administration.explain.words import STAGES, marks_of, outcome_of
@@ -239,7 +239,7 @@ TABS = {
         "failing",
         (
             f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
-            "failed; those that wait for validation do not count."
+            "failed; those that wait for validation, and those of versions that fail on many hosts, do not count."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
@@ -312,6 +312,10 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
 class HostListPage(Pages[PageServices]):
     """Pages with lists of hosts."""
 
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
+
     @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """Show a list. A search for the number of a host opens that host."""
@@ -339,7 +343,7 @@ class HostListPage(Pages[PageServices]):
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
-            "worst": {one.host_id: one for one in await failing_hosts(self._services.store, self._services.clock.now())}
+            "worst": {one.host_id: one for one in await self._attention.failing_hosts()}
             if asked.kind is HostKind.FAILING
             else {},
             "restriction_of": partial(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
 FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
-NEARLY_ALL = 0.9  # of the ended jobs of a batch, or of its errors
+NEARLY_ALL = 0.9  # of the ended jobs of a batch, of its errors, or of the failures of versions
 NAMED = 5  # failing versions in a sentence
 FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
 
@@ -42,6 +43,7 @@ class FailingVersion:
     """A version and its `failures` of the last day: errors and invalid results, without timeouts.
 
     `hosts` used it in the last day, and have a result or a timeout of it; the latest one of `failing` of them failed.
+    `batch_failures` are of `batch_id`, the batch with the most failures. A `deprecated` version gets no more jobs.
     """
 
     app_version_id: AppVersionId
@@ -52,6 +54,9 @@ class FailingVersion:
     failures: int
     hosts: int
     failing: int
+    batch_id: BatchId
+    batch_failures: int
+    deprecated: bool = False
 
     @property
     def is_failing(self) -> bool:
@@ -85,6 +90,20 @@ class FailingApp:
     versions: Sequence[FailingVersion]
 
     @property
+    def batch_id(self) -> BatchId | None:
+        """Return the batch that has nearly all of their failures, None if there is none.
+
+        >>> version = AppVersionId(3), "pi", "windows_x86_64", 102, "", 340, 40, 25, BatchId(7)
+        >>> [FailingApp([FailingVersion(*version, most)]).batch_id for most in (306, 305)]
+        [7, None]
+        """
+        failures = Counter[BatchId]()
+        for one in self.versions:
+            failures[one.batch_id] += one.batch_failures
+        [(batch_id, most)] = failures.most_common(1)
+        return batch_id if most >= NEARLY_ALL * sum(one.failures for one in self.versions) else None
+
+    @property
     def worst(self) -> FailingVersion:
         return self.versions[0]
 
@@ -92,7 +111,7 @@ class FailingApp:
     def latest(self) -> str:
         """Return on how many hosts the latest result of each version failed.
 
-        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25, BatchId(7), 306)
         >>> FailingApp([one]).latest
         'the latest result of 25 of the 40 hosts that used it in the last day failed'
         >>> FailingApp([one, one]).latest.partition(", ")[0]
@@ -108,7 +127,7 @@ class FailingApp:
     def words(self) -> str:
         """Return which versions fail, and on how many hosts, as a sentence.
 
-        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25, BatchId(7), 306)
         >>> FailingApp([one]).words.partition(": ")[0]
         'pi 1.02 x86_64-pc-linux-gnu fails'
         >>> FailingApp([one, one]).words.partition(",")[0]
@@ -123,8 +142,10 @@ class FailingApp:
 
 
 def worst_first(found: Iterable[FailingVersion]) -> Sequence[FailingVersion]:
-    """Return the failing ones of these versions, those that fail on the largest fraction of their hosts first."""
-    failing = (one for one in found if one.is_failing)
+    """Return the failing ones of these versions that get jobs, those that fail on the largest fraction of their hosts
+    first.
+    """
+    failing = (one for one in found if one.is_failing and not one.deprecated)
     return sorted(failing, key=lambda one: (-one.failing_fraction, -one.failures, one.app_version_id))
 
 

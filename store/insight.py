@@ -33,7 +33,7 @@ from domain.insight import (
     WaitingBatch,
 )
 from domain.samples import MOST_SAMPLES, Sample
-from domain.units import AppId, BatchId, HostId, Instant, Seconds
+from domain.units import AppId, AppVersionId, BatchId, HostId, Instant, Seconds
 from store import rows
 from store.binary_copy import Table
 from store.percentiles import MOST_S, bulk_connection, copied
@@ -217,10 +217,14 @@ class PostgresAttention(OnDatabase):
         return [_version(row) for row in await self._database.fetch("failing_versions", since, LOOKED_AT, failures)]
 
     async def hosts(
-        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+        self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
-        """Return hosts with at least this many results since an instant, of which a fraction has failed."""
-        found = await self._database.fetch("hosts_that_fail", since, LOOKED_AT, results, failing_fraction, limit)
+        """Return hosts with at least this many results since an instant, of which a fraction has failed. Results of the
+        versions `without` do not count.
+        """
+        found = await self._database.fetch(
+            "hosts_that_fail", since, LOOKED_AT, results, failing_fraction, list(without), limit
+        )
         return [_failing_host(row) for row in found]
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:

@@ -161,9 +161,11 @@ class AttentionReads(Protocol):
         ...
 
     async def hosts(
-        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+        self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
-        """Return hosts with so many results since an instant, of which a fraction failed, the worst first."""
+        """Return hosts with so many results since an instant, of which a fraction failed, the worst first. Results of
+        the versions `without` do not count.
+        """
         ...
 
 

@@ -16,6 +16,7 @@ from administration.show import shown
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll
 from domain.access import Right
+from domain.apps import AppVersion
 from domain.attention import (
     FAILED_FRACTION,
     FAILED_JOBS,
@@ -26,6 +27,7 @@ from domain.attention import (
     HostContacts,
     Upkeep,
     by_app,
+    nearly_all_fail,
     worst_first,
 )
 from domain.batches import Batch, BatchCounts, BatchState
@@ -36,7 +38,7 @@ from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
 from domain.restrictions import Restricted, Restriction, pause_of
-from domain.units import BatchId, Instant, Seconds, SubmitterId
+from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
 from domain.views import ProcessReport
 from muster_client import shapes
 
@@ -123,7 +125,8 @@ class AttentionFacts:
     `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `processes` the reports of
     running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not
     checked. `all_sent`: those of `batches` of which only retries and copies wait. `first`: those that most requests
-    take before the others, and whether level expedite would put them before more of these.
+    take before the others, and whether level expedite would put them before more of these. `current`: the versions of
+    apps that get jobs.
     """
 
     now: Instant
@@ -141,15 +144,23 @@ class AttentionFacts:
     backup_age_s: Seconds
     all_sent: Collection[BatchId] = ()
     first: Mapping[BatchId, bool] = field(default_factory=dict)
+    current: Mapping[AppId, Sequence[AppVersion]] = field(default_factory=dict)
 
 
 def items_of(facts: AttentionFacts) -> list[Item]:
-    """Return the items, severe ones first, then by kind and weight."""
+    """Return the items, severe ones first, then by kind and weight.
+
+    Failing versions whose failures are nearly all of one batch nearly all of whose jobs fail are told in its item: both
+    have one cause.
+    """
+    apps = by_app(worst_first(facts.versions)).values()
+    alike = {one.batch_id for one in facts.batches if nearly_all_fail(one.counts)}
+    of_batch = {one.batch_id: one for one in apps if one.batch_id in alike}
     found = [
-        *_batches(facts),
+        *_batches(facts, of_batch),
         *_stuck(facts),
         *_unschedulable(facts),
-        *map(_failing, by_app(worst_first(facts.versions)).values()),
+        *(_failing(one) for one in apps if one.batch_id not in of_batch),
         *_tasks(facts),
         *_disks(facts),
         *_failing_hosts(facts.hosts),
@@ -203,7 +214,10 @@ def failing_of(counts: BatchCounts) -> tuple[str, bool]:
     return f"{failed} of {ended} ended jobs failed", failed >= HALF * ended
 
 
-def _batches(facts: AttentionFacts) -> Iterator[Item]:
+def _batches(facts: AttentionFacts, failing: Mapping[BatchId, FailingApp]) -> Iterator[Item]:
+    """Yield the items about late and failing batches. `failing`: the failing versions, by the batch that has nearly all
+    of their failures.
+    """
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
         title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.stopped.restrictions, batch)
@@ -226,17 +240,19 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 f"{link}/why",
                 batch.submitter_id,
             )
-        failing, is_failing_severely = failing_of(counts)
-        if failing:
+        fails, is_failing_severely = failing_of(counts)
+        if fails:
+            of_app = failing.get(batch.batch_id)
+            versions = of_app.versions if of_app else ()
             yield Item(
                 AttentionKind.FAILING_BATCH,
                 is_failing_severely,
                 title,
                 link,
-                f"{failing}; {progress}{_paused(pause)}",
+                f"{fails}{_with(versions, facts.current.get(batch.app_id, ()))}; {progress}{_paused(pause)}",
                 [
                     Remedy("read the errors of its failed jobs", f"{link}/errors"),
-                    *_for_failing(batch, is_paused=pause is not None),
+                    *_for_failing(batch, is_paused=pause is not None, failing=versions),
                 ],
                 figures={"jobs_failed": counts.jobs_failed, "jobs_ended": counts.jobs_validated + counts.jobs_failed},
                 batch_id=batch.batch_id,
@@ -246,15 +262,27 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
             )
 
 
+def _with(failing: Sequence[FailingVersion], current: Sequence[AppVersion]) -> str:
+    """Return a clause on the versions with which a batch fails, or "". `current`: those of its app that get jobs."""
+    if not failing:
+        return ""
+    if {one.app_version_id for one in current} <= {one.app_version_id for one in failing}:
+        return ", with every version"
+    return f", with {failing[0].version if len(failing) == 1 else f'{len(failing)} versions'}"
+
+
 def _for_failing(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVersion] = ()) -> list[Remedy]:
     """Return the remedies for a batch whose jobs fail. `failing`: the failing versions that its jobs used."""
     link, found = f"batches/{batch.batch_id}", list[Remedy]()
     if batch.state is BatchState.ACTIVE:
         found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
         found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
-    for one in failing:
-        page = f"apps/{one.app}/versions/{one.app_version_id}?state=withdrawn"
-        found.append(Remedy(f"withdraw {one.title} if the version is wrong", page, Right.OPERATE))
+    if len(failing) == 1:
+        page = f"apps/{failing[0].app}/versions/{failing[0].app_version_id}?state=withdrawn"
+        found.append(Remedy(f"withdraw {failing[0].title} if the version is wrong", page, Right.OPERATE))
+    elif failing:
+        app = failing[0].app
+        found.append(Remedy(f"withdraw versions of {app} if they are wrong", f"apps/{app}", Right.OPERATE))
     return found or [Remedy("clone it with another input or command line", f"{link}/clone", Right.SUBMIT)]
 
 
@@ -434,7 +462,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         False,
         f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {named}",
         "hosts?show=failing",
-        f"{failures} of {results} results of the last day failed",
+        f"{failures} of {results} results of the last day failed; results of failing versions do not count",
         [
             Remedy(
                 f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from administration.access.who import Person
-from administration.apps import failing_versions
 from administration.attention.items import (
     HALF,
     HOST_RESULTS,
@@ -24,7 +23,17 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import expedite_helps, sent_first
 from administration.stopped import Stopped, unrunnable_of
 from administration.unschedulable import by_batch, refused_lately
-from domain.attention import FAILED_FRACTION, FAILED_JOBS, FailingApp, FailingHost, FailingVersion, HostContacts, by_app
+from domain.attention import (
+    FAILED_FRACTION,
+    FAILED_JOBS,
+    FAILURES,
+    FailingApp,
+    FailingHost,
+    FailingVersion,
+    HostContacts,
+    by_app,
+    worst_first,
+)
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -101,10 +110,21 @@ def _has_failed(reading: asyncio.Future[Value]) -> bool:
     return reading.done() and (reading.cancelled() or reading.exception() is not None)
 
 
-async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingHost]:
-    """Return the hosts that are not banned and at least half of whose results of the last day failed."""
+async def _failing(store: PostgresStore, now: Instant) -> tuple[Sequence[FailingVersion], Sequence[FailingHost]]:
+    """Return the versions that fail on many of the hosts that used them in the last day, the worst first, and the hosts
+    that are not banned and at least half of whose results of the last day failed. Results of failing versions do not
+    count for hosts, also after the versions were withdrawn.
+    """
     since = later(now, -DAY_S)
-    return await store.attention.hosts(since=since, results=HOST_RESULTS, failing_fraction=HALF, limit=MOST_HOSTS)
+    versions = await store.attention.versions(since=since, failures=FAILURES)
+    hosts = await store.attention.hosts(
+        since=since,
+        results=HOST_RESULTS,
+        failing_fraction=HALF,
+        without=[one.app_version_id for one in versions if one.is_failing],
+        limit=MOST_HOSTS,
+    )
+    return worst_first(versions), hosts
 
 
 class AttentionViews:
@@ -124,9 +144,9 @@ class AttentionViews:
             now=now, failed=FAILED_JOBS, failed_fraction=FAILED_FRACTION, limit=MOST_BATCHES
         )
         batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
-        restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+        restrictions = await self._restrictions()
         catalogue = await store.applications.load_catalogue()
-        slow = await self._of_hosts(now, restrictions, catalogue)
+        slow = await self._of_hosts(restrictions, catalogue)
         processes = await store.process_reports.since(later(now, -SILENT_S))
         judging = [one for one in processes if one.kind == "background"]
         refused = await refused_lately(store, self._clock, judging)
@@ -156,6 +176,7 @@ class AttentionViews:
             self._settings().storage.backup_age_s,
             {one.batch_id for one in batches if one.batch_id not in fresh},
             {one.batch_id: expedite_helps(one, first) for one in batches if one.batch_id in first},
+            catalogue.current,
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out
         return Attention(now, items_of(facts), left_out, stopped, slow.versions, facts.upkeep.backup_at)
@@ -172,13 +193,18 @@ class AttentionViews:
 
     async def failing_versions(self, restrictions: Restrictions) -> Sequence[FailingVersion]:
         """Return the versions that fail on many hosts, the worst first. `restrictions`: those in force."""
-        catalogue = await self._store.applications.load_catalogue()
-        return (await self._of_hosts(self._clock.now(), restrictions, catalogue)).versions
+        return (await self._of_hosts(restrictions)).versions
 
     async def failing_apps(self) -> Mapping[str, FailingApp]:
         """Return the apps with failing versions, by name."""
-        restrictions = {(one.kind, one.name): one for one in await self._store.restrictions.restrictions()}
-        return by_app(await self.failing_versions(restrictions))
+        return by_app(await self.failing_versions(await self._restrictions()))
+
+    async def failing_hosts(self) -> Sequence[FailingHost]:
+        """Return the hosts most of whose results fail, the worst first."""
+        return (await self._of_hosts(await self._restrictions())).hosts
+
+    async def _restrictions(self) -> Restrictions:
+        return {(one.kind, one.name): one for one in await self._store.restrictions.restrictions()}
 
     async def platforms(self) -> Mapping[tuple[str, ...], int]:
         """Return the number of active hosts by the platforms that they report. It is up to ten minutes old."""
@@ -192,17 +218,17 @@ class AttentionViews:
 
         return await self._platforms.value(now, read)
 
-    async def _of_hosts(self, now: Instant, restrictions: Restrictions, catalogue: Catalogue) -> _Slow:
+    async def _of_hosts(self, restrictions: Restrictions, catalogue: Catalogue | None = None) -> _Slow:
         """Return the facts about all hosts. New bans, pauses and versions for new work renew them."""
-        store = self._store
+        store, now = self._store, self._clock.now()
+        catalogue = catalogue or await store.applications.load_catalogue()
 
         async def read() -> _Slow:
             active = BatchChoice(state=BatchState.ACTIVE)
             first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
             ids = [one.batch.batch_id for one in first]
             return _Slow(
-                await failing_versions(store.attention, now),
-                await failing_hosts(store, now),
+                *await _failing(store, now),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),

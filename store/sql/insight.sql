@@ -171,26 +171,33 @@ ORDER BY platforms, types;
 -- Purpose: return app versions with many recent errors and invalid results, with the hosts that used them recently:
 --   as in use_of_versions, those with a result or timeout. Others only inherited statistics, or lost their jobs.
 -- Arguments: $1 since when, $2 number of latest failures to read, $3 minimum number of failures of a version.
--- Result: by app_version_id: its app, platform, version_num and plan_class; failures; hosts with events since then, and
---   failing, those whose latest event is a failure.
+-- Result: by app_version_id: its app, platform, version_num, plan_class and deprecated; failures, and batch_failures,
+--   those of batch_id, the batch with the most; hosts with events since then, and failing, those whose latest event is
+--   a failure.
 WITH failed AS MATERIALIZED (
-    SELECT app_version_id, state
+    SELECT app_version_id, batch_id, state
     FROM instance
     WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
     LIMIT $2
 )
 SELECT
-    version.app_version_id, app.name AS app, version.platform, version.version_num, version.plan_class, often.failures,
-    recent.hosts, recent.failing
+    version.app_version_id, app.name AS app, version.platform, version.version_num, version.plan_class,
+    version.deprecated, often.failures, often.batch_id, often.batch_failures, recent.hosts, recent.failing
 FROM (
-    SELECT app_version_id, count(*)::int AS failures
-    FROM failed
-    WHERE state <> 'timed_out'
+    SELECT
+        app_version_id, sum(failures)::int AS failures, max(failures) AS batch_failures,
+        (array_agg(batch_id ORDER BY failures DESC, batch_id))[1] AS batch_id
+    FROM (
+        SELECT app_version_id, batch_id, count(*)::int AS failures
+        FROM failed
+        WHERE state <> 'timed_out'
+        GROUP BY app_version_id, batch_id
+    ) AS of_batch
     GROUP BY app_version_id
-    HAVING count(*) >= $3::int
+    HAVING sum(failures) >= $3::int
 ) AS often
-JOIN app_version AS version ON version.app_version_id = often.app_version_id AND NOT version.deprecated
+JOIN app_version AS version ON version.app_version_id = often.app_version_id
 JOIN app ON app.app_id = version.app_id
 CROSS JOIN LATERAL (
     SELECT
@@ -239,11 +246,11 @@ WHERE last_rpc_at >= $2::double precision;
 -- name: hosts_that_fail
 -- Purpose: return hosts most of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
---   $4 fraction of them that must have failed, $5 limit.
+--   $4 fraction of them that must have failed, $5 app_version_ids whose results do not count, $6 limit.
 -- Result: host_id, domain_name; failures, results: of the instances sent to the host since then. Only valid results and
 --   failures count, not those that wait for validation, came too late or were aborted.
 WITH failed AS MATERIALIZED (
-    SELECT host_id
+    SELECT host_id, app_version_id
     FROM instance
     WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
@@ -251,7 +258,11 @@ WITH failed AS MATERIALIZED (
 )
 SELECT often.host_id, host.domain_name, recent.failures, recent.results
 FROM (
-    SELECT host_id FROM failed GROUP BY host_id HAVING count(*) >= $4::double precision * $3::int
+    SELECT host_id
+    FROM failed
+    WHERE app_version_id <> ALL($5::int[])
+    GROUP BY host_id
+    HAVING count(*) >= $4::double precision * $3::int
 ) AS often
 JOIN host ON host.host_id = often.host_id
 CROSS JOIN LATERAL (
@@ -265,6 +276,7 @@ CROSS JOIN LATERAL (
             AND instance.sent_at >= $1
             AND instance.state IN ('valid', 'failed', 'invalid', 'timed_out')
             AND instance.host_id = host.host_id
+            AND instance.app_version_id <> ALL($5::int[])
         ORDER BY instance.sent_at DESC
         LIMIT $2
     ) AS decided
@@ -280,7 +292,7 @@ WHERE recent.results >= $3::int
             )
     )
 ORDER BY recent.failures::double precision / recent.results DESC, recent.failures DESC, often.host_id
-LIMIT $5;
+LIMIT $6;
 
 
 -- name: instances_on_hosts

@@ -442,10 +442,12 @@ async def test_number_opens_a_host_from_every_list(server: LiveServer) -> None:
         ]
         opened = [(await grace.get(f"/hosts?q={number}"))[1] for number in (host.host_id, "9" * 50)]
         narrowed = (await grace.get("/hosts?show=without_work&q=99"))[1]
+        empty = (await grace.get("/hosts?show=without_work&days=0"))[1]
         page = (await grace.get(f"/hosts/{host.host_id}"))[1]
 
     assert f'/hosts/{host.host_id}#h-refused"' in narrowed and 'id="h-refused"' in page
     assert f'/hosts/{host.host_id}/why"' in narrowed
+    assert '/hosts?sort=in_progress"' in empty.partition('class="empty"')[2].partition("</div>")[0]
     assert found == [200] * 4 and ">room-99" in narrowed
     assert ["<h1" in page and "room-99" in page for page in opened] == [True, False]
 

@@ -91,7 +91,8 @@ async def test_offering_a_failed_version_again_says_what_failed(server: LiveServ
     async with a_browser(server, OPERATOR) as grace:
         await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "it crashes"})
         _, page = await grace.get("/apps/pi/versions/1")
-    assert not missing(page.partition('class="note warn"')[2].partition("</div>")[0], "10 of its 10 results")
+    note = page.partition('class="note warn"')[2].partition("</div>")[0]
+    assert not missing(note, "10 of its 10 results") and "/batches/1/errors" in note
 
 
 async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveServer) -> None:

@@ -393,6 +393,28 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert lines[0] == lines[1]
 
 
+async def test_clone_form_names_the_level_taken_from_its_original(server: LiveServer) -> None:
+    await furnished(server)
+    hints = {}
+    async with a_browser(server, "ben") as ben:
+        for level in ("normal", "standby"):
+            batch = {
+                "app": "pi",
+                "qos": "throughput",
+                "submitter": "ben",
+                "level": level,
+                "jobs": {"count": 2, "fpops_est": 1e12},
+            }
+            batch_id = (await server.create("POST", "/batches", json=batch))["batch_id"]
+            _, page = await ben.get(f"/batches/{batch_id}/clone")
+            choice = page.partition('name="level"')[2].partition("</label>")[0]
+            hints[level] = choice.partition("<small>")[2]
+            assert f'value="{level}" selected' in choice
+
+    assert hints["normal"] and hints["standby"].endswith(hints["normal"])
+    assert "standby" in hints["standby"].removesuffix(hints["normal"])
+
+
 async def test_forms_preset_the_service_that_delays_no_batch(server: LiveServer) -> None:
     """A clone keeps the service of its batch."""
     await furnished(server)

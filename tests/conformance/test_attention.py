@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from domain.attention import BatchesInNeed, FailingHost
@@ -11,12 +12,21 @@ from domain.forecasts import Method
 from domain.jobs import InstanceState, JobState
 from domain.restrictions import Restricted, Restriction
 from domain.settlement import JobSettlement
-from domain.units import BatchId, Instant, later
+from domain.units import AppVersionId, BatchId, Instant, later
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
 from tests.conformance.test_host_lists import a_failure
 from tests.stores import Store
-from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+from tests.worlds import (
+    RegisteredHost,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+    the_version,
+)
 
 S = InstanceState
 
@@ -59,8 +69,10 @@ async def test_without_late_batches_none_needs_attention(store: Store) -> None:
     assert await need(store) == BatchesInNeed([], 0)
 
 
-async def failing(store: Store, results: int, since: Instant = NOW) -> list[tuple[int, int, int]]:
-    hosts = await store.attention.hosts(since=since, results=results, failing_fraction=0.5, limit=9)
+async def failing(
+    store: Store, results: int, since: Instant = NOW, without: Sequence[AppVersionId] = ()
+) -> list[tuple[int, int, int]]:
+    hosts = await store.attention.hosts(since=since, results=results, failing_fraction=0.5, without=without, limit=9)
     return [(one.host_id, one.failures, one.results) for one in hosts]
 
 
@@ -87,7 +99,7 @@ async def test_hosts_that_fail_have_enough_results(store: Store) -> None:
     await store.restrictions.put(Restriction(Restricted.HOST, str(banned.host_id), 0, "bad", "ops", NOW))
 
     assert await failing(store, 3) == [(more.host_id, 3, 3), (half.host_id, 4, 8)]  # by rate
-    assert await store.attention.hosts(since=NOW, results=4, failing_fraction=0.5, limit=9) == [
+    assert await store.attention.hosts(since=NOW, results=4, failing_fraction=0.5, without=[], limit=9) == [
         FailingHost(half.host_id, 4, 8, "a")
     ]
     assert await failing(store, 3, later(NOW, 11.0)) == []
@@ -103,3 +115,21 @@ async def test_only_decided_results_count_for_failing_hosts(store: Store) -> Non
 
     assert await failing(store, 3) == [(host.host_id, 2, 3)]
     assert await failing(store, 4) == []
+
+
+async def test_results_of_left_out_versions_do_not_count_for_hosts(store: Store) -> None:
+    """A version that fails on many hosts is at fault, not these hosts."""
+    of_version, of_both = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=20)
+    bad = await the_version(store)
+    for host in (of_version, of_both):
+        for _ in range(4):
+            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+    await a_registered_version(store)
+    await validated(store, of_version, batch.batch_id, *[S.VALID] * 3)
+    for _ in range(3):
+        await a_failure(store, of_both, batch.batch_id, S.FAILED, 10.0)
+
+    assert await failing(store, 3) == [(of_both.host_id, 7, 7), (of_version.host_id, 4, 7)]
+    assert await failing(store, 3, without=[bad.app_version_id]) == [(of_both.host_id, 3, 3)]
+    assert await failing(store, 4, without=[bad.app_version_id]) == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from administration.attention.items import HOST_RESULTS
 from administration.attention.service import KEPT_S, AttentionViews
 from administration.explain.batch import fails_in_words
 from domain.apps import VersionState
@@ -39,6 +42,35 @@ async def test_failing_versions_count_failures_and_their_hosts(store: PostgresSt
     assert found.hosts == use.hosts == 3
     assert await store.attention.versions(since=NOW, failures=4) == []
     assert await store.attention.versions(since=later(NOW, 11.0), failures=1) == []
+
+
+async def test_failing_version_has_the_batch_with_most_failures(store: PostgresStore) -> None:
+    host = await a_registered_host(store)
+    few, many = [await a_submitted_batch(store, jobs=9) for _ in range(2)]
+    for batch, state in ((few, S.FAILED), *[(few, S.TIMED_OUT)] * 3, *[(many, S.FAILED), (many, S.INVALID)]):
+        await a_failure(store, host, batch.batch_id, state, 10.0)
+
+    [found] = await store.attention.versions(since=NOW, failures=3)
+    await store.applications.set_version_state(found.app_version_id, VersionState.DEPRECATED)
+
+    assert (found.failures, found.batch_id, found.batch_failures) == (3, many.batch_id, 2)
+    assert await store.attention.versions(since=NOW, failures=3) == [replace(found, deprecated=True)]
+
+
+async def test_hosts_of_a_failing_version_do_not_fail_themselves(store: PostgresStore) -> None:
+    """Neither while it gets jobs nor after it was withdrawn."""
+    views = AttentionViews(store, Settings, HandClock(NOW))
+    hosts = [await a_registered_host(store) for _ in range(FAILING_HOSTS)]
+    batch = await a_submitted_batch(store, jobs=FAILING_HOSTS * HOST_RESULTS)
+    for host in hosts:
+        for _ in range(HOST_RESULTS):
+            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+
+    [found] = await views.failing_versions({})
+    while_offered = await views.failing_hosts()
+    await store.applications.set_version_state(found.app_version_id, VersionState.WITHDRAWN)
+
+    assert (while_offered, await views.failing_versions({}), await views.failing_hosts()) == ([], [], [])
 
 
 async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresStore) -> None:

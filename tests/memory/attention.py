@@ -13,7 +13,7 @@ from domain.catalogue import Catalogue, current_versions
 from domain.forecasts import risk_of
 from domain.jobs import InstanceState
 from domain.restrictions import limit_of
-from domain.units import AppId, HostId, Instant, Seconds
+from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 from lifecycle.states import HOST_FAILURES
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
@@ -55,12 +55,12 @@ class MemoryAttention:
         return []
 
     async def hosts(
-        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+        self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
         """Return the hosts by rate, without the bound of LOOKED_AT."""
         sent: defaultdict[HostId, list[InstanceState]] = defaultdict(list)
         jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
-        for row in (row for job in jobs for row in job.instances):
+        for row in (row for job in jobs for row in job.instances if row.app_version_id not in without):
             if row.host_id is not None and row.sent_at is not None and row.sent_at >= since:
                 sent[row.host_id].append(row.state)
         found = list[FailingHost]()

@@ -17,7 +17,7 @@ from domain.apps import AppVersion, PlanClass, ProcessorType
 from domain.attention import FailingVersion, by_app, worst_first
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from domain.units import AppVersionId
+from domain.units import AppVersionId, BatchId
 from tests.builders import LINUX, an_app, an_app_version
 from tests.facts import states
 from tests.memory import MemoryStore
@@ -182,7 +182,8 @@ PLATFORMS = {(LINUX,): 7, (WINDOWS,): 5, (WINDOWS, LINUX): 2, (MAC,): 9}
 
 
 def a_failing_version(number: int, failing: int, hosts: int, *, platform: str = LINUX) -> FailingVersion:
-    return FailingVersion(AppVersionId(number), "pi", platform, 100, "", 10 * failing, hosts, failing)
+    failures = 10 * failing
+    return FailingVersion(AppVersionId(number), "pi", platform, 100, "", failures, hosts, failing, BatchId(1), failures)
 
 
 def test_withdrawal_counts_hosts_without_another_version() -> None:

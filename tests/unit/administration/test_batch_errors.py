@@ -75,5 +75,7 @@ def test_number_of_groups_is_bounded() -> None:
 
 def test_only_failing_versions_with_the_error_are_found() -> None:
     [group] = grouped(7, [one(1, "boom"), one(2, "boom")], more=False)["groups"]
-    failing = [FailingVersion(AppVersionId(1), "pi", name, 100, "", 30, 10, 9) for name in ("windows", "linux")]
+    failing = [
+        FailingVersion(AppVersionId(1), "pi", name, 100, "", 30, 10, 9, BatchId(1), 30) for name in ("windows", "linux")
+    ]
     assert with_error(failing, group) == failing[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +61,12 @@ HEALTHY = AttentionFacts(
     upkeep=Upkeep(later(NOW, -DAY_S), later(NOW, -9 * DAY_S), 5, 0),
     backup_age_s=Seconds(2 * DAY_S),
 )
+
+
+def a_failing_version(**changes: Any) -> FailingVersion:
+    """Most of its failures are of no batch in particular."""
+    version = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25, B, 34)
+    return replace(version, **changes)
 
 
 def items(**changes: Any) -> list[Item]:
@@ -187,7 +194,7 @@ def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
         short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)},
         stopped=Stopped(by_batch([never])),
         processes=(a_background(), ProcessReport("node1: worker", "worker", NOW, {"disks": [disk]})),
-        versions=[FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)],
+        versions=[a_failing_version()],
         hosts=[FailingHost(HostId(63), 18, 20)],
         contacts=HostContacts(100, 50),
     )
@@ -288,9 +295,7 @@ def test_hosts_that_fail_are_one_item() -> None:
 
 @pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])
 def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool | None) -> None:
-    version = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, failing)
-
-    found = items(versions=[version])
+    found = items(versions=[a_failing_version(failing=failing)])
 
     assert [(one.kind, one.severe) for one in found] == (
         [] if severe is None else [(AttentionKind.FAILING_VERSION, severe)]
@@ -304,7 +309,7 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
 def test_versions_of_one_app_that_fail_are_one_item() -> None:
     """They often have one cause."""
     some = [
-        FailingVersion(AppVersionId(number), app, platform, 102, "", 340, 40, failing)
+        a_failing_version(app_version_id=AppVersionId(number), app=app, platform=platform, failing=failing)
         for number, (app, platform, failing) in enumerate(
             [("pi", "x86_64-pc-linux-gnu", 12), ("tau", "x86_64-pc-linux-gnu", 30), ("pi", "windows_x86_64", 25)], 1
         )
@@ -317,6 +322,38 @@ def test_versions_of_one_app_that_fail_are_one_item() -> None:
     assert pi.figures == {"versions": 2, "failures": 340, "hosts": 40, "hosts_failing": 25}
     assert not missing(pi.sentence, "1.02 windows_x86_64", "25 of the 40", "1.02 x86_64-pc-linux-gnu", "12 of 40")
     assert list(links(pi, OLGA)) == ["apps/pi/versions/3#h-errors", "apps/pi"]
+
+
+def test_versions_that_fail_with_one_batch_are_in_its_item() -> None:
+    """The batch's input may be wrong, or the versions: the item has the remedies of both."""
+    windows = {"app_version_id": AppVersionId(4), "platform": "windows_x86_64"}
+    some = [a_failing_version(batch_failures=340, **changes) for changes in ({}, windows)]
+    failing = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
+    half = replace(failing, counts=BatchCounts(jobs_total=40, jobs_failed=14, jobs_validated=14))
+    mixed = [some[0], replace(some[1], batch_failures=34)]
+
+    def kinds(batch: Batch, versions: Sequence[FailingVersion]) -> list[AttentionKind]:
+        return [one.kind for one in items(batches=[batch], versions=versions)]
+
+    both = [AttentionKind.FAILING_VERSION, AttentionKind.FAILING_BATCH]
+    assert kinds(failing, some) == kinds(failing, some[:1]) == [AttentionKind.FAILING_BATCH]
+    assert kinds(half, some) == kinds(failing, mixed) == both
+    found, single = only(batches=[failing], versions=some), only(batches=[failing], versions=some[:1])
+    assert links(found, OLGA) == ["batches/1/errors", "batches/1#restrict", "batches/1/abort", "apps/pi"]
+    assert links(single, OLGA)[-1] == "apps/pi/versions/3?state=withdrawn"
+
+
+@pytest.mark.parametrize(("current", "told"), [((3, 4), "every version"), ((3, 4, 5), "2 versions")])
+def test_batch_says_with_which_versions_it_fails(current: Sequence[int], told: str) -> None:
+    some = [a_failing_version(app_version_id=AppVersionId(number), batch_failures=340) for number in (3, 4)]
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
+    versions = {batch.app_id: [an_app_version(app_version_id=AppVersionId(number)) for number in current]}
+
+    assert not missing(only(batches=[batch], versions=some, current=versions).sentence, "28 of 28", told)
+
+
+def test_withdrawn_versions_that_failed_are_no_item() -> None:
+    assert items(versions=[a_failing_version(deprecated=True)]) == []
 
 
 def test_overdue_task_outweighs_its_failure() -> None:
@@ -397,15 +434,17 @@ def test_severe_and_later_items_come_first() -> None:
 
 
 def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
-    worst = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+    worst = a_failing_version()
     batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
     other = replace(worst, app_version_id=AppVersionId(4), platform="windows_x86_64")
-    withdraw = [f"apps/pi/versions/{version}?state=withdrawn" for version in (3, 4)]
 
-    found = failing_alike(batch, is_paused=False, failing=[worst, other])
+    found, of_both = (failing_alike(batch, is_paused=False, failing=some) for some in ([worst], [worst, other]))
     paused = failing_alike(batch, is_paused=True, failing=[])
     ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=[])
 
-    assert links(found, OLGA) == ["batches/1#restrict", "batches/1/abort", *withdraw]
+    assert [links(one, OLGA) for one in (found, of_both)] == [
+        ["batches/1#restrict", "batches/1/abort", withdraw]
+        for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
+    ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
     assert found.severe and not missing(found.sentence, "28 of 28")
