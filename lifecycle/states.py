@@ -104,6 +104,7 @@ OUTPUTS_MAY_COME = LOST | {S.IN_PROGRESS}
 STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # the host may still report it
 IN_MEDIANS = STILL_OUT | {S.VALID}  # counted in a batch's median turnaround
 HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of the host
+DECIDED = HOST_FAILURES | {S.VALID}  # tell whether the host works
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from domain.forecasts import risk_of
 from domain.jobs import InstanceState
 from domain.restrictions import limit_of
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
-from lifecycle.states import HOST_FAILURES
+from lifecycle.states import DECIDED, HOST_FAILURES
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
@@ -68,7 +68,7 @@ class MemoryAttention:
             host = self._work.hosts[host_id].host
             limited = limit_of(self._registry.restrictions, host)
             failures = sum(one in HOST_FAILURES for one in states)
-            decided = failures + states.count(InstanceState.VALID)
+            decided = sum(one in DECIDED for one in states)
             banned = limited is not None and limited.max_jobs == 0
             if not banned and decided >= results and failures >= failing_fraction * decided:
                 found.append(FailingHost(host_id, failures, decided, host.domain_name))
