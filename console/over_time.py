@@ -9,7 +9,7 @@ from administration.samples import Sampled
 from console.charts import Chart, hue
 from console.drawing import Axis, Line, Plot
 from domain.refusals import RefusalCode, code_in_words
-from domain.samples import LATEST_AT, RANGES_S, REFUSED, Window, window_of
+from domain.samples import LATEST_AT, RANGES_S, REFUSED, Sample, Window, window_of
 from domain.units import Instant
 from web.handlers import number_of
 from web.moments import length, number, rate, stamp
@@ -17,6 +17,7 @@ from web.moments import length, number, rate, stamp
 ASKS = ("range", "from_at", "to_at")  # query parameters
 ROWS = 30  # in a table
 CODES = 6  # refusals drawn one by one
+GAPS = 3  # named above the charts
 PEAKS = 3  # series up to which their peaks are named above a chart
 REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in every range; others get the rest
     RefusalCode.NO_APP_VERSION: "c1",
@@ -76,6 +77,16 @@ def refusal_hues(codes: Sequence[str]) -> list[str]:
     own = {str(code): hue for code, hue in REFUSAL_HUES.items()}
     free = [hue for code, hue in own.items() if code not in codes]
     return [own[code] if code in own else free.pop(0) for code in codes]
+
+
+def gaps_of(samples: Sequence[Sample]) -> list[tuple[Instant, Instant]]:
+    """Return the latest times without samples, each from the last sample before it to the first one after it.
+
+    >>> gaps_of([Sample(Instant(at), {"requests": 1.0} if at != 20.0 else {}) for at in (0.0, 10.0, 20.0, 60.0)])
+    [(10.0, 60.0)]
+    """
+    around = zip(samples, samples[1:], samples[2:], strict=False)
+    return [(before.at, after.at) for before, gap, after in around if not gap.figures][-GAPS:]
 
 
 def charts_of(found: Sampled, window: Window) -> list[Chart]:

@@ -15,7 +15,7 @@ from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
 from console.charts import Bar, bar_of
-from console.over_time import ASKS, charts_of, range_links, window_asked
+from console.over_time import ASKS, charts_of, gaps_of, range_links, window_asked
 from console.restrictions import pauses_shown
 from domain.access import Role
 from domain.errors import InvalidInputError
@@ -202,7 +202,8 @@ class OverviewPage(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage:
         now, store = self._services.clock.now(), self._services.store
         window = window_asked(request.query, now)
-        charts = charts_of(await sampled(store.samples, window, now, most=MOST_POINTS), window)
+        found = await sampled(store.samples, window, now, most=MOST_POINTS)
+        charts = charts_of(found, window)
         silent_at = later(now, -SILENT_S)
         processes = await store.process_reports.since(silent_at)
         gone = await store.process_reports.failures_of_gone(later(now, -FORGOTTEN_S), before=silent_at)
@@ -223,6 +224,7 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
+            "gaps": gaps_of(found.samples),
             "ready": ready_of(workers),
             "asked": requests_of(workers),
             "codes": codes_of(workers)[:12],

@@ -334,15 +334,14 @@ def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) ->
         found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
     if not useless:
         found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
-    return [*found, *later_or_end(batch, is_first=helps_first is not None)]
+    return [*found, *later_or_end(batch)]
 
 
-def later_or_end(batch: Batch, *, is_first: bool) -> list[Remedy]:
-    """Return the remedies for a batch that cannot meet its deadline. `is_first`: it is sent first because of it."""
-    link, words = f"batches/{batch.batch_id}", "agree on a later deadline"
-    if is_first:
-        words += ", which gives its place to others"
-    return [Remedy(words, f"{link}#h-act", Right.SUBMIT), Remedy("end it", f"{link}/abort", Right.SUBMIT)]
+def later_or_end(batch: Batch) -> list[Remedy]:
+    """Return the remedies for a batch that cannot meet its deadline."""
+    link = f"batches/{batch.batch_id}"
+    later = Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)
+    return [later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:
@@ -432,13 +431,16 @@ def _failing(found: FailingApp) -> Item:
     else:
         subject, link, read = f"{len(all_)} versions of {one.app}", app, f"read the errors of {one.version}"
         withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
+    batch = found.batch_id
+    of = "" if batch is None else f"; nearly all failures are of batch {batch}"
+    see = [] if batch is None else [Remedy(f"read the errors of batch {batch}", f"batches/{batch}/errors")]
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
         subject,
         link,
-        found.latest,
-        [Remedy(read, errors), withdraw],
+        f"{found.latest}{of}",
+        [*see, Remedy(read, errors), withdraw],
         figures={**figures, "failures": one.failures},
         weight=one.failing_fraction,
         why=errors,

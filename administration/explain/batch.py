@@ -20,7 +20,6 @@ from administration.explain.late import (
     sent_per_request,
 )
 from administration.explain.verdict import (
-    GATED_SHARE,
     CallingHosts,
     conclusions,
     counted,
@@ -148,9 +147,7 @@ async def explain_batch(
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     late = late_in_words(risk, "", state)
     first_unsent = batch.counts.unsent - extras.copies - extras.retries
-    remedies: Sequence[Remedy] = (
-        later_or_end(batch, is_first=batch_id in urgent) if risk is not None and not hold else ()
-    )
+    remedies: Sequence[Remedy] = later_or_end(batch) if risk is not None and not hold else ()
     if sample is None:
         said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
     else:
@@ -172,14 +169,13 @@ async def explain_batch(
             late, remedies = late_conclusion(
                 batch, risk, state, time, sample, ahead, cause, now=now, is_first=batch_id in urgent
             )
-            told = any(one.link.endswith(GATED_SHARE) for one in remedies)
             waits = concluded(sample, ahead=None, quiet="") if cause and batch_id not in urgent else ()  # for results
             said = [
                 late,
                 expected_in_words(end, now),
                 time.words,
                 fails,
-                *(concluded(replace(sample, gated_share=1.0)) if told else waits or said),
+                *(waits or said),
             ]
             late = ""
         said = [*said[:1], late, fails, *said[1:]] if late else said

@@ -151,18 +151,16 @@ def late_conclusion(
     if that is sending.
     """
     if cannot := cannot_meet(time, risk, now):
-        return cannot, later_or_end(batch, is_first=is_first)
+        return cannot, later_or_end(batch)
     found = None if cause else slowest_cause(batch, sample, ahead, is_first=is_first)
     if found is not None:
-        return late_in_words(risk, found.words, state), [found.remedy] if found.remedy else later_or_end(
-            batch, is_first=is_first
-        )
+        return late_in_words(risk, found.words, state), [found.remedy] if found.remedy else later_or_end(batch)
     rest = (
         "the hosts that could run its jobs send too few requests"
         if sample.idle
         else "all hosts that could run its jobs are busy"
     )
-    return late_in_words(risk, cause or rest, state), later_or_end(batch, is_first=is_first)
+    return late_in_words(risk, cause or rest, state), later_or_end(batch)
 
 
 def late_in_words(risk: shapes.RiskShown | None, cause: str, state: ForecastState = ForecastState.SHOWN) -> str:

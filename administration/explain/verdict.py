@@ -382,7 +382,7 @@ class CallingHosts:
 
 
 HELPS_LATE = {  # hosts get first instances of a late batch
-    RefusalCode.BELOW_GATE: "valid results on time, for a higher P; a lower p_afap would not end the batch earlier",
+    RefusalCode.BELOW_GATE: "valid results on time, for a higher P",
     RefusalCode.NO_RANK: "valid results of the app, for a rank",
     RefusalCode.BUSY_BELOW_GATE: "time: with less queued work they need no gate",
 }
@@ -519,10 +519,6 @@ def conclusions(
         said = [f"{said[0]}, and it is {sent_first}"]
     else:
         said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
-    if sample.gated_share < 1.0:
-        share = f"{100.0 * sample.gated_share:.3g} %"
-        limit = f"At most {share} of a host's jobs may need a gate, and its jobs need one on most of these hosts"
-        said.append(f"{limit} ({GATED_SHARE})")
     return [f"{one}." for one in said]
 
 

@@ -411,7 +411,7 @@ def cause_in_words(last: Document, names: Mapping[HostId, str] | None = None, *,
     if terms is None or not holds:
         return ""
     first, sending_s = holds[0], terms["sending_s"]
-    if 0.0 < left_s < sending_s:
+    if max(0.0, left_s) < sending_s and (left_s > 0.0 or sending_s >= terms["median_turnaround_s"]):
         return ""
     if first["kind"] != HoldKind.NOT_SENT:
         return _hold(first, names)

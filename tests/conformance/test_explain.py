@@ -346,7 +346,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     helps = sample["held_back"][1]["suggestion"]
     assert helps is not None
     assert (helps["key"], helps["options"]) == ("memory_bytes", [{"value": 1.0, "passes": 1}])
-    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "because 1 batch", "50 %")
+    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "because 1 batch")
     assert sample["would_take"] == {"hosts": 1, "idle_hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
     assert shown["order"] == {
         "queue": None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from administration.attention.items import later_or_end
 from administration.explain.late import SendingTime, late_conclusion, sent_per_request, slowest_cause
 from administration.explain.verdict import GATED_SHARE, CallingHosts, HostAnswer, calling_hosts, ungated
 from domain.batches import Batch, BatchCounts
@@ -113,13 +112,6 @@ def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
     assert not missing(slow[0], "60 %", "host 7 is slow") and slow[1] == links
     assert not missing(told(60.0)[0], "60 %", "50 %") and told(60.0)[1] == [f"settings/{GATED_SHARE}"]
     assert not missing(told(0.0)[0], "60 %")
-
-
-def test_later_deadline_says_that_it_ends_a_place() -> None:
-    first, other = (later_or_end(late(), is_first=is_first) for is_first in (True, False))
-
-    assert [one.link for one in first] == [one.link for one in other]
-    assert "place" in first[0].words and "place" not in other[0].words
 
 
 def test_missed_deadline_is_told_with_the_time_left_to_send() -> None:
