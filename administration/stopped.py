@@ -86,15 +86,19 @@ class Stopped:
     def stop_of(self, batch: Batch) -> tuple[str, str]:
         """Return in a few words what keeps an active batch from being sent, and the reason; ("", "") if nothing does.
 
+        >>> from dataclasses import replace
         >>> from domain.batches import BatchCounts
         >>> from domain.units import Instant
         >>> some = {"hold": "5 jobs at most", "counts": BatchCounts(unsent=5)}
         >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), **some)
         >>> Stopped().stop_of(one), Stopped(down=True).stop_of(one)[0]
         (('blocked by a limit', '5 jobs at most'), 'project paused')
+        >>> part = RefusedByAll(BatchId(1), 1, False, 2, 3, (("disk", 3),), Instant(0.0), False, active_hosts=3)
+        >>> [Stopped({1: part}, unrunnable=ids).stop_of(replace(one, hold=None))[0] for ids in ([], [1])]
+        ['', 'no host can run it']
         """
         group, pause = self.group_of(batch), self.pause_of(batch)
-        if group is not None:
+        if group is not None and (group.lost or batch.batch_id in self.unrunnable):
             return "no host can run it", group.reason
         return ("blocked by a limit", batch.hold) if batch.hold and not pause[0] else pause
 

@@ -426,12 +426,15 @@ class SelectedBatches(Pages[PageServices]):
         sent = {one.batch_id: "all sent" for one in batches if not one.counts.unsent}
         ids = [one.batch_id for one in batches if one.batch_id not in sent]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
-        unrunnable = (await stopped_of(store, self._services.clock)).unrunnable
-        urgent = await sent_first(store, catalogue, now, unrunnable)
-        found = await standings(store, batches, urgent, catalogue.sent_apps(), unrunnable)
+        stopped = await stopped_of(store, self._services.clock)
+        urgent = await sent_first(store, catalogue, now, stopped.unrunnable)
+        found = await standings(store, batches, urgent, catalogue.sent_apps(), stopped)
         then = await self._priorities.foreseen(ids)
         every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
-        return sent | {one: moves(found[one].at, then.get(one), every_s, pending=True, first=first) for one in ids}
+        stops = {one.batch_id: stopped.stop_of(one)[0] for one in batches}
+        return sent | {
+            one: moves(found[one].at, then.get(one), every_s, pending=True, first=first, stop=stops[one]) for one in ids
+        }
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
         """Change, end or retry one batch, and record that. Return the number of jobs opened again."""

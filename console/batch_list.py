@@ -202,14 +202,12 @@ class BatchListPage(Pages[PageServices]):
         if is_csv(query):
             return await send_csv(request, "batches", CSV_COLUMNS, self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
-        not_sent, urgent = (
-            attention.stopped.not_sent,
-            await sent_first(store, self._services.catalogue, now, unrunnable := attention.stopped.unrunnable),
-        )
+        not_sent, stopped = attention.stopped.not_sent, attention.stopped
+        urgent = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE, not_sent=not_sent, first=urgent)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        standing = await standings(store, active, urgent, self._services.catalogue.sent_apps(), unrunnable)
+        standing = await standings(store, active, urgent, self._services.catalogue.sent_apps(), stopped)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         fails = {one.batch.batch_id: fails_in_words(one.batch, one.app, attention.failing) for one in found}
@@ -222,7 +220,7 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
             "pause_of": attention.stopped.pause_of,
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: when_sent(row.standing, row.batch, None, row.end.forecast_state),
+            "turn": lambda row: when_sent(row.standing, row.batch, None, stopped.stop_of(row.batch)[0]),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

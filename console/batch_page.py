@@ -201,9 +201,7 @@ class BatchPages(Pages[PageServices]):
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await self._first_instances(batch_id)
-        standing = (await standings(store, [batch], urgent, self._services.catalogue.sent_apps(), stopped.unrunnable))[
-            batch_id
-        ]
+        standing = (await standings(store, [batch], urgent, self._services.catalogue.sent_apps(), stopped))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         estimated = await store.forecasts.standing(batch_id)
@@ -258,7 +256,7 @@ class BatchPages(Pages[PageServices]):
             "failing": failing_of(batch.counts) if batch.ended_at is None else ("", False),
             "submitter": submitter,
             "account": account,
-            "turn": when_sent(standing, batch, ahead, state),
+            "turn": when_sent(standing, batch, ahead, stopped.stop_of(batch)[0]),
             "ahead": ahead,
             "standing": standing,
             "stands": sentence(standing, now) if standing.at else "",
@@ -292,7 +290,8 @@ class BatchPages(Pages[PageServices]):
             latest_at = None if standing.because else shown["completion_q90_at"]  # a later deadline ends its place
             values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
-                values["moved"] = await self._moved(batch, standing, said, goes_first_at)
+                stop = stopped.stop_of(batch)[0]
+                values["moved"] = await self._moved(batch, standing, said, goes_first_at, stop)
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -331,14 +330,16 @@ class BatchPages(Pages[PageServices]):
         found = await at_levels(self._services.store, batch, standing.at, ordered_as, first, apps, unrunnable)
         return {one.value: level_in_words(one, found.get(one), standing.at) for one in ServiceLevel}
 
-    async def _moved(self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None) -> str:
+    async def _moved(
+        self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None, stop: str
+    ) -> str:
         """Say what was changed and where the batch moves. `goes_first_at`: when its deadline is near."""
         then = (await self._priorities.foreseen([batch.batch_id])).get(batch.batch_id)
         words = "The deadline has been moved, and instances in progress keep their due dates"
         if said == "importance":
             words = f"Saved. Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
         pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
-        moved = moves(standing.at, then, pass_s, pending=pending, first=standing.first)
+        moved = moves(standing.at, then, pass_s, pending=pending, first=standing.first, stop=stop)
         if said == "not_first" and goes_first_at and not standing.because:
             moved += f"; no longer sent first before {stamp(goes_first_at)}, when the new deadline is near"
         return f"{words}: {moved}"
@@ -377,9 +378,9 @@ class BatchPages(Pages[PageServices]):
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         batch = await store.views.batch(batch_id)
-        unrunnable = (await stopped_of(store, self._services.clock)).unrunnable
-        urgent, apps = await sent_first(store, catalogue, now, unrunnable), catalogue.sent_apps()
-        standing = (await standings(store, [batch], urgent, apps, unrunnable))[batch_id]
+        stopped = await stopped_of(store, self._services.clock)
+        urgent, apps = await sent_first(store, catalogue, now, stopped.unrunnable), catalogue.sent_apps()
+        standing = (await standings(store, [batch], urgent, apps, stopped))[batch_id]
         order, share = shown["order"], gated_share(self._settings)
         before = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         ahead = before if shown["unsent"] > shown["copies_unsent"] + shown["retries_unsent"] else None
@@ -390,7 +391,7 @@ class BatchPages(Pages[PageServices]):
             "release": await release_of(store, batch, await restrictions_of(store), present(request)),
             "standing": standing,
             "stands": sentence(standing, now) if standing.at else "",
-            "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),
+            "turn": when_sent(standing, batch, ahead, stopped.stop_of(batch)[0]),
             "target": await self._target(batch, shown["complete_at"], now),
             "may": may_change(request, batch),
             "clone": CLONE_HELPS,

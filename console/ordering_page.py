@@ -362,7 +362,7 @@ class OrderingPages(Pages[PageServices]):
         stopped, apps = await stopped_of(store, self._services.clock), self._services.catalogue.sent_apps()
         first = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
         found = await self._neighbours(batch_id, first)
-        places = await standings(store, [row.batch for row in found], first, apps, stopped.unrunnable)
+        places = await standings(store, [row.batch for row in found], first, apps, stopped)
         rows = [row for row in found if places[row.batch.batch_id].at is not None or stopped.stop_of(row.batch)[0]]
         shown = [places[row.batch.batch_id].breakdown for row in rows]
         breakdowns = [one for one in shown if one is not None]

@@ -9,7 +9,7 @@ from administration.samples import Sampled
 from console.charts import Chart, hue
 from console.drawing import Axis, Line, Plot
 from domain.refusals import RefusalCode, code_in_words
-from domain.samples import LATEST_AT, RANGES_S, REFUSED, Sample, Window, window_of
+from domain.samples import LATEST_AT, RANGES_S, REFUSED, Window, window_of
 from domain.units import Instant
 from web.handlers import number_of
 from web.moments import length, number, rate, stamp
@@ -17,7 +17,7 @@ from web.moments import length, number, rate, stamp
 ASKS = ("range", "from_at", "to_at")  # query parameters
 ROWS = 30  # in a table
 CODES = 6  # refusals drawn one by one
-GAPS = 3  # named above the charts
+GAPS, LATE_STEPS = 3, 6  # gaps named above the charts; samples missing at the end of the newest one
 PEAKS = 3  # series up to which their peaks are named above a chart
 REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in every range; others get the rest
     RefusalCode.NO_APP_VERSION: "c1",
@@ -79,14 +79,21 @@ def refusal_hues(codes: Sequence[str]) -> list[str]:
     return [own[code] if code in own else free.pop(0) for code in codes]
 
 
-def gaps_of(samples: Sequence[Sample]) -> list[tuple[Instant, Instant]]:
-    """Return the latest times without samples, each from the last sample before it to the first one after it.
+def gaps_of(found: Sampled, until: Instant) -> list[tuple[Instant, Instant]]:
+    """Return the latest times without samples, each from the last sample before it to the first one after it, or to
+    `until`, if there is none and more than LATE_STEPS are missing.
 
-    >>> gaps_of([Sample(Instant(at), {"requests": 1.0} if at != 20.0 else {}) for at in (0.0, 10.0, 20.0, 60.0)])
-    [(10.0, 60.0)]
+    >>> from domain.samples import Sample
+    >>> samples = [Sample(Instant(at), {"requests": 1.0} if at != 20.0 else {}) for at in (0.0, 10.0, 20.0, 60.0)]
+    >>> gaps_of(Sampled(10, samples), Instant(75.0)), gaps_of(Sampled(10, samples), Instant(300.0))
+    ([(10.0, 60.0)], [(10.0, 60.0), (60.0, 300.0)])
     """
+    samples = found.samples
     around = zip(samples, samples[1:], samples[2:], strict=False)
-    return [(before.at, after.at) for before, gap, after in around if not gap.figures][-GAPS:]
+    gaps = [(before.at, after.at) for before, gap, after in around if not gap.figures]
+    if samples and until - samples[-1].at > LATE_STEPS * found.step_s:
+        gaps.append((samples[-1].at, until))
+    return gaps[-GAPS:]
 
 
 def charts_of(found: Sampled, window: Window) -> list[Chart]:

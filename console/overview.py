@@ -224,7 +224,7 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
-            "gaps": gaps_of(found.samples),
+            "gaps": gaps_of(found, min(now, window.to_at)),
             "ready": ready_of(workers),
             "asked": requests_of(workers),
             "codes": codes_of(workers)[:12],

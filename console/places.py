@@ -10,10 +10,10 @@ from markupsafe import Markup
 from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, expedite_in_words, position, sent_first_because, the_first
 from administration.ordering.priorities import breakdown_of
+from administration.stopped import Stopped
 from batch_estimator.publish import tolerance_s
 from domain.batches import Batch, QoS
 from domain.deadline_rules import traits_of
-from domain.forecasts import ForecastState
 from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
@@ -66,15 +66,16 @@ async def standings(
     batches: Sequence[Batch],
     first: Urgent,
     apps: Collection[AppId],
-    unrunnable: Collection[BatchId],
+    stopped: Stopped,
 ) -> Mapping[BatchId, PlaceShown]:
     """Return batches' positions and breakdowns. `first`: the batches that are sent first; `apps`: those with a version
-    for new work; `unrunnable`: the batches that no host can run.
+    for new work.
     """
     if not batches:
         return {}
     rules, ids = store.ordering_rules, [one.batch_id for one in batches]
-    places, records = await rules.places(ids, apps, without=unrunnable), await rules.breakdowns(ids)
+    places = {} if stopped.down else await rules.places(ids, apps, without=stopped.unrunnable)
+    records = await rules.breakdowns(ids)
     found = dict[BatchId, PlaceShown]()
     for batch in batches:
         one, at = batch.batch_id, places.get(batch.batch_id) if batch.counts.unsent else None
@@ -217,13 +218,11 @@ def level_deciding(standing: PlaceShown) -> str:
     return standing.because or (f"level {name}" if name in list(ServiceLevel) else name)
 
 
-def when_sent(
-    standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, state: ForecastState | None = None
-) -> tuple[str, str]:
+def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop: str = "") -> tuple[str, str]:
     """Return a batch's position, and below that the level or reason that decides it, and the work before it, or why
     nothing is sent.
 
-    `ahead`: None if it is not known. `state`: that of its forecast.
+    `ahead`: None if it is not known. `stop`: what keeps it from being sent (administration/stopped.py), "" if nothing.
 
     >>> from dataclasses import replace
     >>> from domain.batches import BatchCounts
@@ -232,7 +231,7 @@ def when_sent(
     >>> none = replace(one, counts=BatchCounts(), qos="throughput")
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
-    >>> when_sent(PlaceShown(None, found), one, None, ForecastState.PAUSED)
+    >>> when_sent(PlaceShown(None, found), one, None, "paused")
     ('not sent', 'paused')
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
@@ -252,19 +251,13 @@ def when_sent(
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
     if standing.breakdown is None:
         return "not ordered yet", ""
-    if stopped := _stopped(batch, state):
-        return "not sent", stopped
+    if stop:
+        return "not sent", stop
     if standing.at is None:
         return "all sent", plural(batch.counts.unsent, "further instance waits", "further instances wait")
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (level_deciding(standing), before)))
-
-
-def _stopped(batch: Batch, state: ForecastState | None) -> str:
-    if batch.hold or state is ForecastState.PAUSED:
-        return "blocked by a limit" if batch.hold else "paused"
-    return "no host can run it" if state is ForecastState.UNSCHEDULABLE else ""
 
 
 def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:
@@ -318,20 +311,30 @@ def tier_of(tier: int, first: int) -> str:
 
 
 def moves(
-    present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float, *, pending: bool, first: int = 0
+    present: PlaceInOrder | None,
+    then: PlaceInOrder | None,
+    every_s: float,
+    *,
+    pending: bool,
+    first: int = 0,
+    stop: str = "",
 ) -> str:
     """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
 
-    `present`: None if nothing of it is sent now. `then`: None without fresh unsent instances. `first`: the number of
-    batches that are sent first.
+    `then`: None without fresh unsent instances. `first`: the number of batches that are sent first. `stop`: what keeps
+    it from being sent, "" if nothing.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'about position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
     >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
     ['the position stays 1 of 9', 'in force, position 1 of 9']
-    >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2)
-    'about position 3 of 9, after the 2 batches that are sent first, once it is sent again'
+    >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2).partition(" from ")[0]
+    'about position 3 of 9, after the 2 batches that are sent first,'
+    >>> moves(None, None, 60.0, pending=True, stop="paused")
+    'no position while it is not sent: paused'
     """
+    if stop:
+        return f"no position while it is not sent: {stop}"
     if then is None:
         return "its jobs are all sent"
     place = f"{number(then.place)} of {number(then.of)}"
@@ -339,10 +342,8 @@ def moves(
         place = f"{place}, after {the_first(first)}{',' * (present != then)}"
     if present == then:
         return f"the position stays {place}" if pending else f"in force, position {place}"
-    if present is None:
-        return f"about position {place} once it is sent again"
-    was = f"now {number(present.place)} of {number(present.of)}"
-    return f"about position {place} from the next ordering on, within {length(every_s)}; {was}"
+    was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
+    return f"about position {place} from the next ordering on, within {length(every_s)}{was}"
 
 
 def level_in_words(level: ServiceLevel, then: PlaceInOrder | None, at: PlaceInOrder | None) -> str:

@@ -320,7 +320,7 @@ def more_runs(seeds: int) -> int:
     """Return how many runs may show a difference that this number does not; 0 if there may be no more.
 
     >>> more_runs(1), more_runs(3), more_runs(MOST_SEEDS)
-    (3, 6, 0)
+    (5, 6, 0)
     """
     return 0 if seeds >= MOST_SEEDS else min(MOST_SEEDS, max(FEW_SEEDS, 2 * seeds))
 

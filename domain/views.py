@@ -116,7 +116,7 @@ class BatchSort(Sort):
     """The order of a list of batches, descending with `-`. Batches without the value, or whose end is not shown, come
     last.
 
-    `order` is that of the positions, which batches without unsent instances, or not sent now, do not have.
+    `order` is that of the positions; batches not sent now stand between the others without one.
     Only lists in order of id contain ended batches.
     """
 

@@ -266,7 +266,7 @@ def _with(failing: Sequence[FailingVersion], current: Sequence[AppVersion]) -> s
     """Return a clause on the versions with which a batch fails, or "". `current`: those of its app that get jobs."""
     if not failing:
         return ""
-    if {one.app_version_id for one in current} <= {one.app_version_id for one in failing}:
+    if len(current) > 1 and {one.app_version_id for one in current} <= {one.app_version_id for one in failing}:
         return ", with every version"
     return f", with {failing[0].version if len(failing) == 1 else f'{len(failing)} versions'}"
 

@@ -112,8 +112,9 @@ def _has_failed(reading: asyncio.Future[Value]) -> bool:
 
 async def _failing(store: PostgresStore, now: Instant) -> tuple[Sequence[FailingVersion], Sequence[FailingHost]]:
     """Return the versions that fail on many of the hosts that used them in the last day, the worst first, and the hosts
-    that are not banned and at least half of whose results of the last day failed. Results of failing versions do not
-    count for hosts, also after the versions were withdrawn.
+    that are not banned and at least half of whose results of the last day failed. Results of versions that fail on at
+    least half of their hosts do not count for hosts, also after the versions were withdrawn; on fewer hosts, these may
+    be the cause.
     """
     since = later(now, -DAY_S)
     versions = await store.attention.versions(since=since, failures=FAILURES)
@@ -121,7 +122,7 @@ async def _failing(store: PostgresStore, now: Instant) -> tuple[Sequence[Failing
         since=since,
         results=HOST_RESULTS,
         failing_fraction=HALF,
-        without=[one.app_version_id for one in versions if one.is_failing],
+        without=[one.app_version_id for one in versions if one.is_failing and one.failing >= HALF * one.hosts],
         limit=MOST_HOSTS,
     )
     return worst_first(versions), hosts

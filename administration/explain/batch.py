@@ -141,7 +141,7 @@ async def explain_batch(
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     if sample is not None and is_late(batch.deadline_at, now) and traits_of(catalogue.settings.deadline).afap_first:
         sample = replace(sample, gated_share=1.0) if extras.retries else ungated(sample)  # retries need the gates
-    at = position(batch, places[batch_id], urgent) if batch_id in places and batch.counts.unsent else None
+    at = position(batch, places[batch_id], urgent) if batch_id in places and batch.counts.unsent and not hold else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))

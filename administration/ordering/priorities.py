@@ -174,7 +174,7 @@ class Priorities:
         views = self._store.views
         records, places, owners, batches = await asyncio.gather(
             rules.breakdowns(ids),
-            rules.places(ids, catalogue.sent_apps(), without=stopped.unrunnable),
+            rules.places([] if stopped.down else ids, catalogue.sent_apps(), without=stopped.unrunnable),
             views.whose(ids),
             views.batches_with(ids),
         )
@@ -214,9 +214,7 @@ class Priorities:
         return OrderPreview(shown, _reasons(old, first, ready), would_be)
 
     async def foreseen(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return the positions of batches with fresh instances after the next ordering pass, from the stored values:
-        of those that are sent now, and of others as if they were.
-        """
+        """Return the positions of batches that are sent after the next ordering pass, from the stored values."""
         now = self._clock.now()
         (catalogue, stopped), view = await asyncio.gather(self._now(), self._store.ordering.view())
         first = await sent_first(self._store, catalogue, now, stopped.unrunnable)
@@ -224,7 +222,7 @@ class Priorities:
         found = await asyncio.to_thread(order_all, view, reference=reference, catalogue=catalogue, sampled={}, now=now)
         fresh = set(await self._store.ordering_rules.in_order(len(batches)))
         sent = self._free([one for one in batches if one.hold is None], catalogue, stopped)
-        places = _sequence(found, first, fresh & (sent | set(batch_ids)))
+        places = [] if stopped.down else _sequence(found, first, fresh & sent)
         return {one: PlaceInOrder(number, len(places)) for number, one in enumerate(places, 1) if one in batch_ids}
 
     async def _now(self) -> tuple[Catalogue, Stopped]:

@@ -320,6 +320,9 @@ async def recent_project(
     return await asyncio.to_thread(_recent, read, days)  # many hosts take long, and this process also serves clients
 
 
+MOST_READ = 16  # times as many waiting batches are read at most
+
+
 async def simulated_batches(
     store: PostgresStore, catalogue: Catalogue, without: Collection[BatchId], *, most: int = MOST_BATCHES
 ) -> Sequence[WaitingBatch]:
@@ -336,7 +339,7 @@ async def simulated_batches(
             and one.batch.batch_id not in without
             and not nearly_all_fail(one.batch.counts)
         ]
-        if len(kept) >= most or len(found) < limit:
+        if len(kept) >= most or len(found) < limit or limit >= MOST_READ * most:
             return kept[:most]
         limit *= 2
 

@@ -265,7 +265,7 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
     if runs == 1:
         return (
             "unclear",
-            "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
+            "One run cannot tell an effect of the change from chance. Simulate five or more before you decide.",
         )
     if unsure := sum(one.verdict == "may differ" for one in findings):
         return (

@@ -220,9 +220,9 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert simulation.result is not None
         assert "jobs_failed" not in str(simulation.result["rows"])
         took_s = simulation.heard_at - simulation.asked_at
-        assert f"takes about {length(2 * took_s)}" in page or 'name="seeds" value="4"' not in page
+        assert f"takes about {length(2.5 * took_s)}" in page or 'name="seeds" value="5"' not in page
         undecided = 'class="note  verdict"' in page
-        assert ('name="seeds" value="4"' in page) is undecided
+        assert ('name="seeds" value="5"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
         assert list(await grace_server.store.settings.settings()) == ["project.url"]
         _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")
@@ -399,7 +399,7 @@ async def test_list_counts_retries_of_a_batch_that_is_sent(server: LiveServer) -
         _, page = await grace.get("/batches")
 
     cell = page.partition('data-label="Position"')[2].partition("</td>")[0]
-    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 retries")
+    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 further")
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

@@ -191,6 +191,19 @@ async def test_batch_without_unsent_instances_has_no_place(store: Store) -> None
     assert await rules.around(place_of(last), 9, without=()) == ([next_.batch_id], [])
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Restricted.BATCH, "1"), (Restricted.APP, "1"), (Restricted.QUEUE, "normal")]
+)
+async def test_paused_batch_has_no_place(store: Store, kind: Restricted, name: str) -> None:
+    await a_registered_version(store)
+    paused, last = await a_submitted_batch(store), await a_submitted_batch(store, queue="bonus")
+    await store.restrictions.put(Restriction(kind, name, 0, "why", "root", NOW))
+
+    places = await store.ordering_rules.places([paused.batch_id, last.batch_id], {paused.app_id}, without=())
+
+    assert places.keys() == ({last.batch_id} if kind is not Restricted.APP else set())
+
+
 async def test_batches_that_are_not_sent_have_no_place(store: Store) -> None:
     """Otherwise a batch moves ahead of others without being sent any earlier."""
     await a_registered_version(store)
