@@ -73,6 +73,24 @@ async def test_hosts_of_a_failing_version_do_not_fail_themselves(store: Postgres
     assert (while_offered, await views.failing_versions({}), await views.failing_hosts()) == ([], [], [])
 
 
+async def test_failing_hosts_are_not_hidden_by_a_version_that_works(store: PostgresStore) -> None:
+    """They are why it fails on a quarter of its hosts."""
+    views = AttentionViews(store, Settings, HandClock(NOW))
+    hosts = [await a_registered_host(store) for _ in range(4 * FAILING_HOSTS)]
+    batch = await a_submitted_batch(store, jobs=FAILING_HOSTS * HOST_RESULTS + len(hosts))
+    for host in hosts[:FAILING_HOSTS]:
+        for _ in range(HOST_RESULTS):
+            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+    for host in hosts[FAILING_HOSTS:]:
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, a_report(sent, hav_event=a_hav_event(sent)))
+
+    [found] = await views.failing_versions({})
+
+    assert (found.hosts, found.failing) == (len(hosts), FAILING_HOSTS)
+    assert {one.host_id for one in await views.failing_hosts()} == {one.host_id for one in hosts[:FAILING_HOSTS]}
+
+
 async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresStore) -> None:
     clock = HandClock(NOW)
     views = AttentionViews(store, Settings, clock)
