@@ -139,6 +139,7 @@ class AppPages(Pages[PageServices]):
             **await self._open_work(app),
             "restricted": restrictions.get((Restricted.APP, str(app.app_id))),
             "fails": {one.app_version_id: one for one in failing if one.app_version_id in current},
+            "of_batch": None if app.name not in (of_app := by_app(failing)) else of_app[app.name].batch_id,
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         return RenderedPage("app.html", app.user_friendly_name or app.name, "apps", (Crumb("apps", "Apps"),), values)

@@ -415,7 +415,7 @@ class OrderingPages(Pages[PageServices]):
             most, place = 2 * NEIGHBOURS + 1, place_of(batch)
         sides = await store.ordering_rules.around(place, most, without=first)
         if place != FIRST_PLACE and batch_id is not None:
-            before = [*sides[0][-NEIGHBOURS:], batch_id]
+            before = [*[*first, *sides[0]][-NEIGHBOURS:], batch_id]
         return await store.listings.listed([*before, *sides[1]][:most])
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")

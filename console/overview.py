@@ -108,15 +108,6 @@ def ready_of(workers: Sequence[ProcessReport]) -> list[ReadyJobs]:
     return [ReadyJobs(app, sorted(kinds[app]), of["urgent"], of["fresh"]) for app, of in sorted(counts.items())]
 
 
-def requests_of(workers: Sequence[ProcessReport]) -> list[tuple[str, float]]:
-    """Return the recent requests for work by processor type, which a report repeats for each app."""
-    found: Counter[str] = Counter()
-    for one in workers:
-        report: Document = one.report
-        found.update({part["processor_type"]: part["asked"] for part in report["partitions"]})
-    return sorted(found.items())
-
-
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
     """Return the number of refusals in the last ten minutes by code, most frequent first."""
     found: dict[str, int] = {}
@@ -226,7 +217,6 @@ class OverviewPage(Pages[PageServices]):
             "ranges": range_links(request.query, window, now),
             "gaps": gaps_of(found, min(now, window.to_at)),
             "ready": ready_of(workers),
-            "asked": requests_of(workers),
             "codes": codes_of(workers)[:12],
             "counted_since": counted_since(workers, now),
             "failed": failed_lately([*failures_told(workers), *gone], now=now),

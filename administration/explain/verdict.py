@@ -53,6 +53,7 @@ OF_HOST = {  # the same checks, if the host's value changes instead
     **dict.fromkeys(BEHIND_GATE, NamedBound(False, "{:.3g}".format, "this host has a P of {}")),
 }
 GATED_SHARE = "scheduler.urgent_share_fraction"
+MOST_HELPED = 4  # platforms that advice names, those of most hosts first
 LEAST_ADDED = 0.1  # of the requests that take some work; a change that adds less is not suggested
 LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
@@ -273,9 +274,11 @@ def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
     if suggestion is not None:
         return suggestion.words
     match refusals[0].code, refusals[0].terms:
-        case (RefusalCode.PLATFORM, (_, _, _, (_, *_) as reported)):
+        case (RefusalCode.PLATFORM, (_, _, _, (_, *_))):
             names = sorted({str(one.terms[0]) for one in refusals if one.terms})
-            return f"a version of {' or '.join(names)} for {' or '.join(reported)}"
+            reported = Counter(name for one in refusals for name in one.terms[3:4] and one.terms[3])
+            platforms = " or ".join(str(name) for name, _ in reported.most_common(MOST_HELPED))
+            return f"a version of {' or '.join(names)} for {platforms}"
         case (code, _):
             return code.traits.advice
 

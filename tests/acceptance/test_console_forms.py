@@ -402,6 +402,17 @@ async def test_list_counts_retries_of_a_batch_that_is_sent(server: LiveServer) -
     assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 further")
 
 
+async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for qos in ("throughput", "afap"):
+        await server.submit(name=qos, qos=qos, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/ordering?batch=1")
+    assert re.findall(r'<span class="nowrap">(\d of \d)', page.partition('id="t-order"')[2]) == ["1 of 2", "2 of 2"]
+
+
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()

@@ -14,7 +14,7 @@ from console.batch_list import asked_of, where_on
 from console.charts import bar_of
 from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
-from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of, requests_of
+from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
@@ -76,7 +76,6 @@ def test_ready_jobs_and_refusals_of_workers_add_up() -> None:
     workers = [a_worker(), a_worker("b", refusals={"disk": 1, "cpus": 9}, partitions=parts)]
 
     assert ready_of(workers) == [ReadyJobs("e", ["cpu"], 1, 7), ReadyJobs("pi", ["NVIDIA", "cpu"], 2, 598)]
-    assert requests_of(workers) == [("NVIDIA", 0.5), ("cpu", 4.0)]
     assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
 
 
