@@ -249,10 +249,10 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
     if not batch.counts.unsent:
         waits = batch.counts.jobs_open > batch.counts.in_progress
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
-    if standing.breakdown is None:
-        return "not ordered yet", ""
     if stop:
         return "not sent", stop
+    if standing.breakdown is None:
+        return "not ordered yet", ""
     if standing.at is None:
         return "all sent", plural(batch.counts.unsent, "further instance waits", "further instances wait")
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"

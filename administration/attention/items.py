@@ -339,9 +339,8 @@ def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) ->
 
 def later_or_end(batch: Batch) -> list[Remedy]:
     """Return the remedies for a batch that cannot meet its deadline."""
-    link = f"batches/{batch.batch_id}"
-    later = Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)
-    return [later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
+    later = Remedy("agree on a later deadline", f"batches/{batch.batch_id}#h-act", Right.SUBMIT)
+    return [later, Remedy("end it", f"batches/{batch.batch_id}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:
@@ -431,8 +430,7 @@ def _failing(found: FailingApp) -> Item:
     else:
         subject, link, read = f"{len(all_)} versions of {one.app}", app, f"read the errors of {one.version}"
         withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
-    batch = found.batch_id
-    of = "" if batch is None else f"; nearly all failures are of batch {batch}"
+    of = "" if (batch := found.batch_id) is None else f"; nearly all failures are of batch {batch}"
     see = [] if batch is None else [Remedy(f"read the errors of batch {batch}", f"batches/{batch}/errors")]
     return Item(
         AttentionKind.FAILING_VERSION,
