@@ -17,12 +17,12 @@ from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody, choices_for, queue_choices
-from administration.ordering.places import Urgent, sent_first
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from administration.stopped import stopped_of
 from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
-from console.places import moves, standings
+from console.places import first_now, moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.bounds import BOUNDS, FURTHEST_S
@@ -198,12 +198,6 @@ def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
         QoS.AFAP: ("AFAP: as fast as possible", f"You need the whole batch, and every hour counts.{first}"),
         QoS.SHORT_DEADLINE: ("short deadline", f"You need the batch by the time below.{deadline}"),
     }
-
-
-async def first_now(services: PageServices) -> Urgent:
-    """Return the batches that most requests take before the others now."""
-    unrunnable = (await stopped_of(services.store, services.clock)).unrunnable
-    return await sent_first(services.store, services.catalogue, services.clock.now(), unrunnable)
 
 
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
@@ -429,9 +423,9 @@ class SelectedBatches(Pages[PageServices]):
         stopped = await stopped_of(store, self._services.clock)
         urgent = await sent_first(store, catalogue, now, stopped.unrunnable)
         found = await standings(store, batches, urgent, catalogue.sent_apps(), stopped)
-        then = await self._priorities.foreseen(ids)
         every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
         stops = {one.batch_id: stopped.stop_of(one)[0] for one in batches}
+        then = await self._priorities.foreseen(moving) if (moving := [one for one in ids if not stops[one]]) else {}
         return sent | {
             one: moves(found[one].at, then.get(one), every_s, pending=True, first=first, stop=stops[one]) for one in ids
         }

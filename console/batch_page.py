@@ -334,7 +334,7 @@ class BatchPages(Pages[PageServices]):
         self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None, stop: str
     ) -> str:
         """Say what was changed and where the batch moves. `goes_first_at`: when its deadline is near."""
-        then = (await self._priorities.foreseen([batch.batch_id])).get(batch.batch_id)
+        then = None if stop else (await self._priorities.foreseen([batch.batch_id])).get(batch.batch_id)
         words = "The deadline has been moved, and instances in progress keep their due dates"
         if said == "importance":
             words = f"Saved. Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"

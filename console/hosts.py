@@ -239,7 +239,7 @@ TABS = {
         "failing",
         (
             f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
-            "failed; those that wait for validation, and those of versions that fail on many hosts, do not count."
+            "failed; those that wait for validation, and of versions that fail on half of their hosts, do not count."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),

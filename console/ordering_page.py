@@ -33,6 +33,7 @@ from console.places import (
     RANK_VALUE,
     RANKED,
     because,
+    first_now,
     first_sent,
     instant_of,
     name_of,
@@ -456,8 +457,7 @@ class OrderingPages(Pages[PageServices]):
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
         names = await self._names(ids)
-        unrunnable = (await stopped_of(self._services.store, self._services.clock)).unrunnable
-        first = await sent_first(self._services.store, self._services.catalogue, now, unrunnable)
+        first = await first_now(self._services)
         before, after = (order_chart(one, names, now, first) for one in (found.reasons, found.would_be_reasons))
         charts = [
             replace(chart, key=key, title=f"{chart.title}, {when}")

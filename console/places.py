@@ -8,9 +8,16 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.verdict import start_in_words
-from administration.ordering.places import Urgent, expedite_in_words, position, sent_first_because, the_first
+from administration.ordering.places import (
+    Urgent,
+    expedite_in_words,
+    position,
+    sent_first,
+    sent_first_because,
+    the_first,
+)
 from administration.ordering.priorities import breakdown_of
-from administration.stopped import Stopped
+from administration.stopped import Stopped, stopped_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import Batch, QoS
 from domain.deadline_rules import traits_of
@@ -22,6 +29,7 @@ from domain.units import AppId, BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
+from web.handlers import PageServices
 from web.moments import DASH, length, moment, number, percent, plural
 
 RANKED = "logical_time"  # the policy that orders by rank values
@@ -59,6 +67,12 @@ class PlaceShown:
         """Return whether the batch's importance has changed since the place was computed."""
         present = importance_of(batch)
         return any(self.record.get(name, value) != value for name, value in present.items())
+
+
+async def first_now(services: PageServices) -> Urgent:
+    """Return the batches that most requests take before the others now."""
+    unrunnable = (await stopped_of(services.store, services.clock)).unrunnable
+    return await sent_first(services.store, services.catalogue, services.clock.now(), unrunnable)
 
 
 async def standings(

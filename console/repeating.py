@@ -18,7 +18,6 @@ from administration.ordering.importance import choices_of
 from console.batch_forms import (
     BATCHES,
     due_of,
-    first_now,
     importance_shown,
     key_of,
     needs_of,
@@ -27,6 +26,7 @@ from console.batch_forms import (
     shown_key,
 )
 from console.batch_page import quorums_of
+from console.places import first_now
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch

@@ -49,7 +49,6 @@ SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
-SEE_VALUE = "see which value would help"
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 
@@ -371,7 +370,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
         batch = facts.waiting.get(batch_id)
         lost = facts.stopped.lost.get(batch.app_id) if batch is not None and one.lost else None
         pause = None if batch is None else pause_of(facts.stopped.restrictions, batch)
-        since = in_words(max(0.0, facts.now - one.since_at))
+        since, why = in_words(max(0.0, facts.now - one.since_at)), f"batches/{batch_id}/why"
         refused = f"no host has taken any of {one.waiting} instances for {since}; now none of {one.judged} can run them"
         yield Item(
             AttentionKind.UNSCHEDULABLE,
@@ -380,7 +379,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             f"batches/{batch_id}",
             f"{one.said if one.lost else f'{refused}: {one.reasons}'}{_paused(pause)}",
             [
-                Remedy(SEE_VALUE if one.has_value else "see what holds it back", f"batches/{batch_id}/why"),
+                Remedy(f"see {'which value would help' if one.has_value else 'what holds it back'}", why),
                 *_for_unschedulable(one, lost),
                 Remedy("end it", f"batches/{batch_id}/abort", Right.SUBMIT),
             ],
@@ -462,7 +461,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         False,
         f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {named}",
         "hosts?show=failing",
-        f"{failures} of {results} results of the last day failed; results of failing versions do not count",
+        f"{failures} of {results} results of the last day failed, without versions that fail on half of their hosts",
         [
             Remedy(
                 f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
