@@ -120,6 +120,7 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
     await tab.page.get_by_text("Custom population").click()
     await tab.page.get_by_label("Hosts", exact=True).fill("6")
     await tab.page.get_by_label("Simulated days").fill("5")
+    await tab.page.get_by_label("Runs per rule").fill("2")
     await tab.page.get_by_role("button", name="Run").click()
     await expect(tab.page.get_by_role("heading", name="Figures", exact=True)).to_be_visible(timeout=60_000)
     await expect(tab.page.get_by_role("row", name=re.compile("instances per job")).last).to_be_visible()
