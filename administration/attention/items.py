@@ -121,11 +121,11 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `processes` the reports of
-    running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not
-    checked. `all_sent`: those of `batches` of which only retries and copies wait. `first`: those that most requests
-    take before the others, and whether level expedite would put them before more of these. `current`: the versions of
-    apps that get jobs.
+    `stopped` the work that no active host can run and pauses, `waiting` the batches of both and those with nearly all
+    failures of an app, `processes` the reports of running processes, `deadlines` those of the periodic tasks' next
+    rounds. `backup_age_s`: 0 if backups are not checked. `all_sent`: those of `batches` of which only retries and
+    copies wait. `first`: those that most requests take before the others, and whether level expedite would put them
+    before more of these. `current`: the versions of apps that get jobs.
     """
 
     now: Instant
@@ -147,10 +147,8 @@ class AttentionFacts:
 
 
 def items_of(facts: AttentionFacts) -> list[Item]:
-    """Return the items, severe ones first, then by kind and weight.
-
-    Failing versions whose failures are nearly all of one batch nearly all of whose jobs fail are told in its item: both
-    have one cause.
+    """Return the items, severe ones first, then by kind and weight. If versions fail with nearly only one batch,
+    and nearly all of its jobs fail, its item tells both.
     """
     apps = by_app(worst_first(facts.versions)).values()
     alike = {one.batch_id for one in facts.batches if nearly_all_fail(one.counts)}
@@ -159,7 +157,7 @@ def items_of(facts: AttentionFacts) -> list[Item]:
         *_batches(facts, of_batch),
         *_stuck(facts),
         *_unschedulable(facts),
-        *(_failing(one) for one in apps if one.batch_id not in of_batch),
+        *(_failing(one, facts) for one in apps if one.batch_id not in of_batch),
         *_tasks(facts),
         *_disks(facts),
         *_failing_hosts(facts.hosts),
@@ -274,8 +272,8 @@ def _for_failing(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVers
     """Return the remedies for a batch whose jobs fail. `failing`: the failing versions that its jobs used."""
     link, found = f"batches/{batch.batch_id}", list[Remedy]()
     if batch.state is BatchState.ACTIVE:
-        found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
         found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
+        found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
     if len(failing) == 1:
         page = f"apps/{failing[0].app}/versions/{failing[0].app_version_id}?state=withdrawn"
         found.append(Remedy(f"withdraw {failing[0].title} if the version is wrong", page, Right.OPERATE))
@@ -417,8 +415,8 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 
-def _failing(found: FailingApp) -> Item:
-    """Return the item about the failing versions of an app."""
+def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
+    """Return the item about the failing versions of an app: also for the owner of the batch with nearly all of them."""
     one, all_ = found.worst, found.versions
     app, version = f"apps/{one.app}", f"apps/{one.app}/versions/{one.app_version_id}"
     errors, figures = f"{version}#h-errors", {"hosts": one.hosts, "hosts_failing": one.failing}
@@ -429,8 +427,9 @@ def _failing(found: FailingApp) -> Item:
     else:
         subject, link, read = f"{len(all_)} versions of {one.app}", app, f"read the errors of {one.version}"
         withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
-    of = "" if (batch := found.batch_id) is None else f"; nearly all failures are of batch {batch}"
-    see = [] if batch is None else [Remedy(f"read the errors of batch {batch}", f"batches/{batch}/errors")]
+    batch = facts.waiting.get(found.batch_id) if found.batch_id else None
+    of = "" if batch is None else f"; nearly all failures are of {_titled(batch.batch_id, batch.name)}"
+    see = [] if batch is None else [Remedy("read the errors of this batch", f"batches/{batch.batch_id}/errors")]
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
@@ -439,8 +438,10 @@ def _failing(found: FailingApp) -> Item:
         f"{found.latest}{of}",
         [*see, Remedy(read, errors), withdraw],
         figures={**figures, "failures": one.failures},
+        batch_id=found.batch_id,
         weight=one.failing_fraction,
         why=errors,
+        submitter_id=None if batch is None else batch.submitter_id,
     )
 
 

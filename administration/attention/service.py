@@ -154,10 +154,11 @@ class AttentionViews:
         is_down = await store.settings.project_pause() is not None
         unrunnable = unrunnable_of(refused.groups, refused.batches.values())
         stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost, unrunnable)
-        short = sorted(slow.short.keys() - refused.batches.keys())
+        culprits = {one.batch_id for one in by_app(slow.versions).values() if one.batch_id is not None}
+        others = sorted((slow.short.keys() | culprits) - refused.batches.keys())
         known = {
             **refused.batches,
-            **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
+            **{one.batch_id: one for one in (await store.views.batches_with(others) if others else ())},
         }
         first = await sent_first(store, catalogue, now, unrunnable) if batches else {}
         fresh = await store.ordering_rules.with_fresh(need.batch_ids) if batches else ()

@@ -339,8 +339,22 @@ def test_versions_that_fail_with_one_batch_are_in_its_item() -> None:
     assert kinds(failing, some) == kinds(failing, some[:1]) == [AttentionKind.FAILING_BATCH]
     assert kinds(half, some) == kinds(failing, mixed) == both
     found, single = only(batches=[failing], versions=some), only(batches=[failing], versions=some[:1])
-    assert links(found, OLGA) == ["batches/1/errors", "batches/1#restrict", "batches/1/abort", "apps/pi"]
+    assert links(found, OLGA) == ["batches/1/errors", "batches/1/abort", "batches/1#restrict", "apps/pi"]
     assert links(single, OLGA)[-1] == "apps/pi/versions/3?state=withdrawn"
+
+
+def test_failing_version_is_also_told_to_the_batchs_owner() -> None:
+    known = {BatchId(1): a_batch()}
+    found = only(waiting=known, versions=[a_failing_version(batch_failures=340)])
+
+    assert (found.kind, found.batch_id, found.submitter_id) == (
+        AttentionKind.FAILING_VERSION,
+        1,
+        known[BatchId(1)].submitter_id,
+    )
+    assert links(found, OLGA)[0] == "batches/1/errors"
+    unnamed = only(versions=[a_failing_version(batch_failures=0)], waiting=known)
+    assert (unnamed.batch_id, unnamed.submitter_id) == (None, None)
 
 
 @pytest.mark.parametrize(("current", "told"), [((3, 4), "every version"), ((3, 4, 5), "2 versions")])
@@ -443,7 +457,7 @@ def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
     ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=[])
 
     assert [links(one, OLGA) for one in (found, of_both)] == [
-        ["batches/1#restrict", "batches/1/abort", withdraw]
+        ["batches/1/abort", "batches/1#restrict", withdraw]
         for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
     ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
