@@ -96,6 +96,18 @@ def gaps_of(found: Sampled, until: Instant) -> list[tuple[Instant, Instant]]:
     return gaps[-GAPS:]
 
 
+def begins_at(found: Sampled, window: Window) -> Instant | None:
+    """Return when the charts begin if that is after the window does, otherwise None.
+
+    >>> from domain.samples import Sample
+    >>> found = Sampled(10, [Sample(Instant(500.0), {"requests": 1.0})])
+    >>> begins_at(found, Window(Instant(0.0), Instant(900.0))), begins_at(found, Window(Instant(480.0), Instant(900.0)))
+    (500.0, None)
+    """
+    first_at = found.samples[0].at if found.samples else window.from_at
+    return first_at if first_at - window.from_at > LATE_STEPS * found.step_s else None
+
+
 def charts_of(found: Sampled, window: Window) -> list[Chart]:
     """Return the charts of a period; [] without samples."""
     if not found.samples:

@@ -15,7 +15,7 @@ from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
 from console.charts import Bar, bar_of
-from console.over_time import ASKS, charts_of, gaps_of, range_links, window_asked
+from console.over_time import ASKS, begins_at, charts_of, gaps_of, range_links, window_asked
 from console.restrictions import pauses_shown
 from domain.access import Role
 from domain.errors import InvalidInputError
@@ -215,6 +215,7 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
+            "begins_at": begins_at(found, window),
             "gaps": gaps_of(found, min(now, window.to_at)),
             "ready": ready_of(workers),
             "codes": codes_of(workers)[:12],
