@@ -289,7 +289,7 @@ VERDICTS = {  # of a Conclusion: its tag in the list
     "worse": "worse",
     "mixed": "mixed",
     "same": "no difference",
-    "unsure": "not known yet",
+    "unsure": "no clear difference",
     "unclear": "may be chance",
 }
 

@@ -173,10 +173,10 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Return the verdict: a change that is large enough, but may be chance, is one that may differ."""
+        """Return the verdict: a change that is large enough, but within the runs' spread, may be chance."""
         if self.gain:
             return "better" if self.gain > 0 else "worse"
-        return "may differ" if abs(self.change) >= self.least else "same"
+        return "may be chance" if abs(self.change) >= self.least else "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,14 @@ class Conclusion:
         if not self.judged:
             return self.words
         gains = [one.gain for one in self.findings]
-        unsure = f"; {self.unsure} may differ" if self.unsure else ""
+        unsure = f"; {self.unsure} may be chance" if self.unsure else ""
         counted = f"{gains.count(1)} better and {gains.count(-1)} worse"
         return f"{self.verdict.capitalize()}: of {len(gains)} figures, {counted}{unsure}."
 
     @property
     def unsure(self) -> int:
-        """Return the number of figures that may differ: more runs may tell."""
-        return sum(one.verdict == "may differ" for one in self.findings)
+        """Return the number of figures whose difference may be chance: more runs may tell."""
+        return sum(one.verdict == "may be chance" for one in self.findings)
 
 
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
@@ -267,10 +267,13 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "unclear",
             "One run cannot tell an effect of the change from chance. Simulate five or more before you decide.",
         )
-    if unsure := sum(one.verdict == "may differ" for one in findings):
+    if unsure := sum(one.verdict == "may be chance" for one in findings):
         return (
             "unsure",
-            f"Not known yet: of {len(findings)} figures, {unsure} may differ. More runs are needed to tell.",
+            (
+                f"No clear difference: {unsure} of {len(findings)} figures differ, no more than chance explains. Keep "
+                f"the present values, or simulate more than {runs} runs."
+            ),
         )
     return "same", f"{CHANCE.capitalize()} between the present and the changed values."
 
