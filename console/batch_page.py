@@ -52,12 +52,15 @@ from console.places import (
 )
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import Batch, BatchCounts, BatchState
+from domain.batches import Batch, BatchCounts, BatchState, is_late
+from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordering import ServiceLevel
+from domain.ranking import Gate
+from domain.refusals import BEHIND_GATE
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -103,11 +106,11 @@ def suggested_deadline(deadline_at: Instant | None, latest_at: Instant | None, n
     return Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
 
 
-def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect) -> str:
+def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, is_gated: bool) -> str:
     """Say what a new deadline of a batch changes, whichever it is.
 
     `first_s`: how long before its deadline a batch begins to be sent first, 0 if never. `effect`: that of the deadline
-    on the order.
+    on the order. `is_gated`: it has unsent instances, and the deadline rule compares their ends with the deadline.
     """
     said, because, then = [], standing.because, standing.not_first
     if because:
@@ -121,6 +124,8 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect) -> 
         )
     if effect.acts or not said:
         said.append(f"{effect.words[:1].upper()}{effect.words[1:]}")
+    if is_gated:
+        said.append("Hosts that would finish a job well before the deadline need no gate")
     return ". ".join([*said, "Instances in progress keep their due dates."])
 
 
@@ -286,7 +291,12 @@ class BatchPages(Pages[PageServices]):
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
             values["levels"] = await self._levels(batch, standing, urgent, stopped) if choices.by_level else {}
-            values["deadline_help"] = deadline_help(standing, first_s, choices.effects["deadline"])
+            values["deadline_help"] = deadline_help(
+                standing,
+                first_s,
+                choices.effects["deadline"],
+                is_gated=batch.counts.unsent > 0 and Gate.TIGHT in traits_of(self._settings.deadline).gates,
+            )
             latest_at = None if standing.because else shown["completion_q90_at"]  # a later deadline ends its place
             values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
@@ -384,6 +394,7 @@ class BatchPages(Pages[PageServices]):
         order, share = shown["order"], gated_share(self._settings)
         before = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         ahead = before if shown["unsent"] > shown["copies_unsent"] + shown["retries_unsent"] else None
+        in_turn = goes_in_turn(batch, shown["complete_at"], self._settings.deadline, now)
         values: dict[str, Any] = {
             "shown": shown,
             "unsent": unsent_in_words(shown["unsent"], UnsentExtras(shown["copies_unsent"], shown["retries_unsent"])),
@@ -398,7 +409,8 @@ class BatchPages(Pages[PageServices]):
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
-            "in_turn": goes_in_turn(batch, shown["complete_at"], self._settings.deadline, now),
+            "in_turn": in_turn,
+            "later": BEHIND_GATE if in_turn and is_late(batch.deadline_at, now) and not shown["retries_unsent"] else (),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and shown["awaited"]["oldest"],
             "ahead": ahead is not None and standing.at is not None and order["first_ahead"],

@@ -154,13 +154,18 @@ class AppVersion:
         return self.plan_class.processor_type
 
     @property
+    def number(self) -> str:
+        """Return the number as people write it: 1.00 for 100."""
+        return f"{self.version_num / 100:.2f}"
+
+    @property
     def title(self) -> str:
         """Return the name shown to users.
 
         >>> AppVersion(AppVersionId(1), AppId(1), "x86_64-pc-linux-gnu", 110).title
         '1.10 x86_64-pc-linux-gnu'
         """
-        return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
+        return f"{self.number} {self.platform} {self.plan_class.name}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

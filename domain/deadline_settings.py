@@ -33,8 +33,8 @@ class DeadlineSettings:
     )
     p_afap: float = knob(
         0.5,
-        "minimum percentile P of a host that gets jobs of AFAP batches with an early due date, and if it is busy also "
-        "jobs of batches past their deadline",
+        "minimum percentile P of a host that gets jobs of AFAP batches with an early due date, and if it is slow or "
+        "busy also jobs of batches past their deadline",
         low=0,
         high=1,
     )

@@ -76,7 +76,8 @@ class Refusal:
     """A reason for refusal. `code` labels metrics and console columns; `detail` is the sentence with both numbers.
 
     Most refusals are only counted, so `sentence` is formatted with `terms` only when `detail` is read. With a `need`,
-    the terms are what the job needs and what the host has, and the sentence continues "job needs".
+    the terms are what the job needs and what the host has, and the sentence continues "job needs". `figures` is a
+    sentence of the same terms for tables: only the numbers that decide.
 
     >>> Refusal(RefusalCode.CPUS, "{0} CPUs, host has {1}", (4.0, 2), Need.NUMBER).detail
     'job needs 4 CPUs, host has 2'
@@ -92,12 +93,22 @@ class Refusal:
     sentence: str
     terms: tuple[Any, ...] = ()  # Any: values for the placeholders
     need: Need | None = None
+    figures: str = ""
 
     @property
     def detail(self) -> str:
         if self.need is not None:
             return f"job needs {self.sentence.format(*self.written())}"
         return told(self.sentence, *self.terms) if self.terms else self.sentence
+
+    @property
+    def brief(self) -> str:
+        """Return the numbers that decide; `detail` if it has only these.
+
+        >>> Refusal(RefusalCode.NOT_YET, "{0} is full, limit {1}", ("ada", 3), figures="limit {1}").brief
+        'limit 3'
+        """
+        return told(self.figures, *self.terms) if self.figures else self.detail
 
     def written(self) -> tuple[str, str]:
         """Return the need and what the host has, in words."""

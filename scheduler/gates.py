@@ -144,4 +144,5 @@ def kept_for_newcomers(batch: Batch, of_host: Percentile, fraction: float) -> Re
     counts = batch.counts
     if of_host.x is None or counts.unsent >= fraction * counts.jobs_total or batch.qos not in CAN_WAIT:
         return None
-    return Refusal(RefusalCode.NEWCOMER_SHARE, KEPT, (counts.unsent, counts.jobs_total, fraction))
+    terms = counts.unsent, counts.jobs_total, fraction
+    return Refusal(RefusalCode.NEWCOMER_SHARE, KEPT, terms, figures="the last {0} of {1} jobs")

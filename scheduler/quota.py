@@ -75,4 +75,5 @@ def quota_refusal(grant: QuotaGrant) -> Refusal:
         "computers of this {0} without enough valid results got {1} jobs today of their shared quota of {2}; above "
         "{3}, each gets one job per idle processor"
     )
-    return Refusal(RefusalCode.DAILY_QUOTA, sentence, (whose, grant.sent, grant.quota, grant.quota // FREE_PART))
+    terms = whose, grant.sent, grant.quota, grant.quota // FREE_PART
+    return Refusal(RefusalCode.DAILY_QUOTA, sentence, terms, figures="{1} jobs sent today to the {0}, quota {2}")

@@ -217,10 +217,12 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
         return refusal
     left, most = quota_left(context, version, sent)
     if left <= 0:
+        app = context.catalogue.apps[version.app_id].name
         return Refusal(
             RefusalCode.DAILY_QUOTA,
-            "version {1}: {2} jobs sent today, the daily quota is {3}",
-            (version.app_version_id, version.version_num, most - left, most),
+            "{1}: {2} jobs sent today; failures lower the daily quota, which is now {3}",
+            (version.app_version_id, f"{app} {version.number}", most - left, most),
+            figures="{1}: {2} jobs sent today, quota {3}",
         )
     settings = context.catalogue.settings
     hav = context.havs.get(version.app_version_id)
@@ -269,4 +271,4 @@ def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> 
     if served.isdisjoint(reported):  # then all apps have one sentence
         has, platforms = "no app has a version for {2}, only for {1}", sorted(served)
     words = ", ".join(reported) or "a client without a platform"
-    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), words, reported))
+    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), words, reported), figures="{2}")

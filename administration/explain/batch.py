@@ -449,4 +449,4 @@ def expected_in_words(end: BatchEnd, now: Instant) -> str:
     if about is None or latest is None or latest <= now:
         return ""
     when = end_in_words(about, now, provisional=end.provisional)
-    return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
+    return f"The forecast expects its end {when}, at the latest in {in_words(latest - now)}."

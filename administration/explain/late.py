@@ -14,7 +14,7 @@ from administration.thresholds.preview import GateStanding
 from domain.access import Right
 from domain.batches import Batch
 from domain.forecasts import ForecastState
-from domain.formatting import in_words, roughly
+from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import ServiceLevel
 from domain.refusals import BEHIND_GATE
@@ -104,7 +104,7 @@ def cannot_meet(time: SendingTime, risk: shapes.RiskShown, now: Instant) -> str:
         return late_in_words(risk, f"{what} {in_words(time.present_s)} to send by the forecast")
     if risk["missed"]:
         return late_in_words(risk, f"{what} {least} to send")
-    due = f"the deadline is in {roughly(left_s)}"
+    due = f"the deadline is in {in_words(left_s)}"
     return f"It cannot meet its deadline: {what} {least} to send even if every request took them; {due}."
 
 

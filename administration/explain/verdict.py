@@ -341,12 +341,16 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The hosts that would get no job because of one check. A host with several reasons counts in each."""
+    """The hosts that would get no job because of one check. A host with several reasons counts in each.
+
+    `example` is the reason of one of them in full, `example_brief` only its numbers.
+    """
 
     code: RefusalCode
     hosts: int
     calls_per_hour: float
     example: str
+    example_brief: str
     example_host_id: int
     suggestion: Suggestion | None
     help: str
@@ -384,10 +388,12 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
+LATER = "A later deadline: hosts that would finish a job well before it need no gate."
 HELPS_LATE = {  # hosts get first instances of a late batch
-    RefusalCode.BELOW_GATE: "valid results on time, for a higher P",
-    RefusalCode.NO_RANK: "valid results of the app, for a rank",
-    RefusalCode.BUSY_BELOW_GATE: "time: with less queued work they need no gate",
+    RefusalCode.BELOW_GATE: f"{LATER} A lower p_afap is not suggested: hosts below it would postpone other work, and "
+    "the batch would wait for the slowest of them.",
+    RefusalCode.NO_RANK: f"{LATER} {RefusalCode.NO_RANK.traits.advice}",
+    RefusalCode.BUSY_BELOW_GATE: f"{LATER} With less queued work they need none now.",
 }
 
 
@@ -442,7 +448,8 @@ def _conditions(
         would_help = suggestion_of([why for _, why in hosts], settings, is_submitted=is_submitted)
         suggestion = _worthwhile(would_help, hosts, taken_per_hour)
         told = _help(suggestion, [one for _, why in hosts for one in why])
-        rows.append(Condition(code, len(hosts), rate, spanned(whys), first.host_id, suggestion, told))
+        brief = spanned(whys) if whys[0].need else whys[0].brief
+        rows.append(Condition(code, len(hosts), rate, spanned(whys), brief, first.host_id, suggestion, told))
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
 

@@ -199,7 +199,7 @@ def risk_in_words(risk: Document, state: str = ForecastState.SHOWN) -> str:
 
 def risk_parts(risk: Document, state: str) -> Sequence[str]:
     """Return the risk of a deadline in one or two parts of a sentence: how likely, and how late at the latest."""
-    late = roughly(risk["late_by_s"])
+    late = in_words(risk["late_by_s"])
     if risk["missed"]:
         return (f"missed its deadline by {late}",)
     if state == ForecastState.UNSCHEDULABLE:
@@ -233,7 +233,7 @@ def risk_tag(risk: Document) -> str:
     'at risk, 30 %'
     """
     return (
-        f"missed by {roughly(risk['late_by_s'])}" if risk["missed"] else f"at risk, {likelihood(risk['probability'])}"
+        f"missed by {in_words(risk['late_by_s'])}" if risk["missed"] else f"at risk, {likelihood(risk['probability'])}"
     )
 
 
@@ -249,7 +249,7 @@ def end_in_words(about_at: Instant, now: Instant, *, provisional: bool) -> str:
     >>> end_in_words(at, at, provisional=False), end_in_words(at, Instant(0.0), provisional=True)
     ('at any moment', 'in 1 h (provisional)')
     """
-    when = f"in {roughly(about_at - now)}" if about_at > now else "at any moment"
+    when = f"in {in_words(about_at - now)}" if about_at > now else "at any moment"
     return f"{when} (provisional)" if provisional else when
 
 

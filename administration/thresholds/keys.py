@@ -28,8 +28,8 @@ class Effect:
 EFFECTS = {
     "deadline.p_afap": Effect(
         "percentile",
-        "fewer hosts get AFAP jobs before the first forecast, and due dates stay short",
-        "AFAP batches start faster, but wait for the slowest of more hosts at the end",
+        "fewer hosts get jobs of AFAP and late batches, and due dates stay short",
+        "AFAP and late batches are sent faster, but wait for the slowest of more hosts at the end",
     ),
     "deadline.p_late": Effect(
         "percentile",
@@ -200,7 +200,7 @@ THRESHOLDS = tuple(EFFECTS)
 # Settings whose effect can be previewed from current hosts and work, as forms call them; other settings need time or a
 # simulation.
 TITLES = {
-    "deadline.p_afap": "P for AFAP jobs with an early due date",
+    "deadline.p_afap": "P for AFAP and late batches",
     "deadline.p_late": "P to finish shortly before the target",
     "deadline.p_retry": "P for urgent retries and copies",
     "deadline.p_tight": "P to finish after the target",

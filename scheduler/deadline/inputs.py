@@ -9,6 +9,8 @@ retry and P the percentile of (host, app version):
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from domain.batches import Batch, QoS, complete_at
 from domain.due_terms import DueRow
 from domain.jobs import JobClass
@@ -105,6 +107,7 @@ BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
 TOO_BUSY = "; without a gate it gets the job with at most {6:length} of queued work, but has {5:length}"
 TOO_LONG = "; without a gate it must finish the job within {6:length}, but takes {5:length}"
+FIGURES, FIGURES_WITHOUT = "P {1:.3f}, {3} {4:g}", "no P, {3} {4:g}"
 GATED = {
     Gate.AFAP: "AFAP and late batches",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
@@ -114,26 +117,29 @@ GATED = {
 
 
 def too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: float) -> Refusal:
-    return Refusal(RefusalCode.TOO_SLOW, TOO_SLOW, (before_s + own_s, before, before_s, own, own_s, bound_s))
+    terms = before_s + own_s, before, before_s, own, own_s, bound_s
+    return Refusal(RefusalCode.TOO_SLOW, TOO_SLOW, terms, figures="needs {0:length}, delay bound {5:length}")
 
 
 def below_gate(percentile: Percentile, gate: Gate, threshold: float) -> Refusal:
-    code, sentence = RefusalCode.BELOW_GATE, BELOW_GATE
+    code, sentence, figures = RefusalCode.BELOW_GATE, BELOW_GATE, FIGURES
     if percentile.p is None:
-        code, sentence = RefusalCode.NO_RANK, WITHOUT_PERCENTILE
-    return Refusal(code, sentence, (GATED[gate], percentile.p, percentile.because, gate, threshold))
+        code, sentence, figures = RefusalCode.NO_RANK, WITHOUT_PERCENTILE, FIGURES_WITHOUT
+    terms = GATED[gate], percentile.p, percentile.because, gate, threshold
+    return Refusal(code, sentence, terms, figures=figures)
 
 
 def busy_below_gate(percentile: Percentile, gate: Gate, threshold: float, queue_s: float, most_s: float) -> Refusal:
     """Return the refusal of a host that passes no gate, but would need none with at most `most_s` of queued work."""
     why = below_gate(percentile, gate, threshold)
-    return Refusal(RefusalCode.BUSY_BELOW_GATE, f"{why.sentence}{TOO_BUSY}", (*why.terms, queue_s, most_s))
+    terms, figures = (*why.terms, queue_s, most_s), f"{why.figures}; {{5:length}} of work, at most {{6:length}}"
+    return Refusal(RefusalCode.BUSY_BELOW_GATE, f"{why.sentence}{TOO_BUSY}", terms, figures=figures)
 
 
 def slow_below_gate(percentile: Percentile, gate: Gate, threshold: float, takes_s: float, most_s: float) -> Refusal:
     """Return the refusal of a host that passes no gate, and would need one without other work, too."""
     why = below_gate(percentile, gate, threshold)
-    return Refusal(why.code, f"{why.sentence}{TOO_LONG}", (*why.terms, takes_s, most_s))
+    return replace(why, sentence=f"{why.sentence}{TOO_LONG}", terms=(*why.terms, takes_s, most_s))
 
 
 def shown_p(percentile: Percentile) -> float:

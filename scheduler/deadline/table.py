@@ -57,7 +57,8 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     if job.retry and not found.tight:
         most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
         if moment.queue_s > most_s:
-            return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
+            figures = "{0:length} of work, at most {1:length}"
+            return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s), figures=figures)
     return behind_gate(found, moment.percentile)
 
 

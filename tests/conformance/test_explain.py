@@ -534,7 +534,7 @@ async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
 
     assert shown["at_risk"] is not None and shown["awaited"] is None
     assert "miss its deadline: " in shown["verdict"] and shown["verdict"].count(". ") == 0
-    assert not missing(shown["facts"][0], "14 h", "1 d 1 h")
+    assert not missing(shown["facts"][0], "13 h 53 min", "1 d 1 h")
     assert not missing(shown["facts"][1], "2 unsent", "at least")
     assert "1 of 1 host" in shown["facts"][2]
     assert [one["link"].partition("/")[0] for one in shown["remedies"]] == ["settings"]

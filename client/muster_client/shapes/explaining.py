@@ -244,7 +244,8 @@ class SuggestionShown(TypedDict):
 class HeldBack(TypedDict):
     """How many sampled hosts have this as their first reason for refusal, and one host's message.
 
-    `suggestion` is None if no single value would change the outcome. `help`: what would help, or empty.
+    `example_brief` has only the numbers of `example`. `suggestion` is None if no single value would change the outcome.
+    `help`: what would help, or empty.
     """
 
     code: str
@@ -254,6 +255,7 @@ class HeldBack(TypedDict):
     help: str
     calls_per_hour: float
     example: str
+    example_brief: str
     example_host_id: int
 
 

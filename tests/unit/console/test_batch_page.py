@@ -196,13 +196,18 @@ def test_deadline_that_decides_is_not_said_to_change_nothing() -> None:
     none, points = FieldEffect(False, "changes nothing"), FieldEffect(True, "changes the points")
 
     first, other = PlaceShown(because="sent first, as it is due", not_first=PlaceInOrder(8, 12)), PlaceShown()
-    near, far = (deadline_help(one, 7200.0, none) for one in (first, other))
+    near, far = (deadline_help(one, 7200.0, none, is_gated=False) for one in (first, other))
 
     assert not missing(near, "is sent first, as it is due", "2 h before", "8 of 12")
     assert not missing(far, "less than 2 h remains")
     assert "hanges nothing" not in near + far
-    assert not missing(deadline_help(other, 7200.0, points), "2 h", "Changes the points")
+    assert not missing(deadline_help(other, 7200.0, points, is_gated=False), "2 h", "Changes the points")
 
 
 def test_deadline_that_decides_nothing_says_so() -> None:
-    assert not missing(deadline_help(PlaceShown(), 0.0, FieldEffect(False, "changes nothing")), "Changes nothing")
+    nothing = FieldEffect(False, "changes nothing")
+
+    open_to_all, gated = (deadline_help(PlaceShown(), 0.0, nothing, is_gated=one) for one in (False, True))
+
+    assert not missing(open_to_all, "Changes nothing") and "gate" not in open_to_all
+    assert not missing(gated, "well before the deadline", "no gate")

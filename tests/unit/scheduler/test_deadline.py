@@ -259,6 +259,24 @@ def test_retry_is_refused_if_the_queue_ends_after_its_due_date() -> None:
     assert refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0, retry=True).code is RefusalCode.TOO_SLOW
 
 
+@pytest.mark.parametrize(
+    ("code", "of_host"),
+    [
+        (RefusalCode.BELOW_GATE, {"p": 0.1, "safe_runtime_s": 3 * DAY_S}),
+        (RefusalCode.NO_RANK, {"p": None, "safe_runtime_s": 3 * DAY_S}),
+        (RefusalCode.BUSY_BELOW_GATE, {"p": 0.1, "queue_s": 2 * DAY_S}),
+    ],
+)
+@pytest.mark.parametrize("afap", list(AfapPolicy))
+def test_later_deadline_opens_the_gates_of_a_late_batch(
+    code: RefusalCode, of_host: dict[str, Any], afap: AfapPolicy
+) -> None:
+    """If the host's end leaves time for a retry before it. A nearer one that can be met has a gate as well."""
+    assert refusal(complete_in_s=-HOUR_S, **of_host).code is code
+    assert due(complete_in_s=5 * DAY_S, **of_host, afap=afap).gate is Gate.NONE
+    assert refusal(complete_in_s=12 * HOUR_S, p=of_host["p"]).code in (RefusalCode.BELOW_GATE, RefusalCode.NO_RANK)
+
+
 def test_row_4_is_due_at_completion_and_asks_for_p_late() -> None:
     found = due(complete_in_s=T_RETRY + 5 * HOUR_S - 1.0, p=0.5)
     assert (found.row.number, found.due_at, found.tight) == (4, NOW + T_RETRY + 5 * HOUR_S - 1.0, False)

@@ -160,7 +160,7 @@ def test_used_up_quota_takes_precedence_over_plan_class() -> None:
     havs = {AppVersionId(1): a_hav(quota_per_day=3, day=TODAY, sent_today=6)}
     found = refusal(an_asking(catalogue=a_catalogue(PLAIN, large), havs=havs))
     assert found.code is RefusalCode.DAILY_QUOTA
-    assert not missing(found.detail, "version 100:", "6 jobs", "quota is 6")
+    assert not missing(found.detail, "pi 1.00:", "6 jobs", "now 6")
     assert found.terms[0] == PLAIN.app_version_id
 
 

@@ -12,7 +12,7 @@ from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.ranking import Gate, Percentile
-from domain.refusals import BEHIND_GATE
+from domain.refusals import BEHIND_GATE, RefusalCode
 from domain.settings import Settings
 from domain.units import HOUR_S, HostId, InstanceId, JobId, Seconds, later
 from domain.views import ListedInstance
@@ -80,6 +80,22 @@ def test_late_batch_has_other_help_for_each_code_of_a_gate() -> None:
 
     assert {one.code for one in found} == BEHIND_GATE
     assert len({one.help for one in found}) == len({one.of_hosts for one in found}) == len(found)
+    assert all("later deadline" in one.help for one in found)
+
+
+def test_example_in_brief_has_only_the_figures_that_decide() -> None:
+    known = Percentile(0.246, reason="faster than 24.6 % of hosts")
+    slow = slow_below_gate(known, Gate.AFAP, 0.45, 5.0 * HOUR_S, HOUR_S)
+    new = slow_below_gate(Percentile(None, reason="a newcomer"), Gate.AFAP, 0.45, 5.0 * HOUR_S, HOUR_S)
+    busy = busy_below_gate(known, Gate.AFAP, 0.45, 9.0 * HOUR_S, HOUR_S)
+    answers = [HostAnswer(number, 4.0, 0, 0.0, (one,)) for number, one in enumerate([slow, new, busy])]
+
+    found = {one.code: one for one in sample(*answers).held_back}
+
+    assert found[RefusalCode.BELOW_GATE].example_brief == "P 0.246, p_afap 0.45"
+    assert found[RefusalCode.NO_RANK].example_brief == "no P, p_afap 0.45"
+    assert not missing(found[RefusalCode.BUSY_BELOW_GATE].example_brief, "P 0.246, p_afap 0.45", "9 h", "1 h")
+    assert all(len(one.example_brief) < len(one.example) / 2 for one in found.values())
 
 
 def test_share_behind_gates_is_the_cause_with_its_effect() -> None:
