@@ -413,6 +413,25 @@ async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> 
     assert re.findall(r'<span class="nowrap">(\d of \d)', page.partition('id="t-order"')[2]) == ["1 of 2", "2 of 2"]
 
 
+async def test_level_without_effect_is_saved_without_a_notice(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for qos in ("throughput", "afap"):
+        await server.submit(name=qos, qos=qos, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        for number in (1, 2):
+            path = f"/batches/{number}"
+            _, page = await grace.get(path)
+            levels = page.partition('id="batch-levels"')[2].partition("</select>")[0]
+            assert re.findall(r">(\w+)</option>", levels) == ["expedite", "normal", "standby"]
+            change = {"level": "expedite", "queue": "normal", "user_priority": "0"}
+            _, where, page = await grace.post(f"{path}/importance", change, form=path)
+            moved = page.partition('id="batch-moved"')[2].partition("</div>")[0]
+            assert "said=importance" in where and not missing(moved, "stays")
+            assert "takes effect" not in page
+
+
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
