@@ -39,10 +39,6 @@ RULES = {  # policy -> its rule in words
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-RANK_VALUE = (
-    "A later submission, more earlier work of the same submitter, a larger batch and a smaller share of the project "
-    "raise the value, the opposite lowers it; it is set at submission and predicts no end."
-)
 NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the name of the term
 MOST_POINTS = "the batch with the most points goes first"
 

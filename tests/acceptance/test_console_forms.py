@@ -12,6 +12,7 @@ from console.simulate import VERDICTS, verdict_of
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
+from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Seconds
 from domain.views import SimulationState
@@ -413,6 +414,22 @@ async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> 
     assert re.findall(r'<span class="nowrap">(\d of \d)', page.partition('id="t-order"')[2]) == ["1 of 2", "2 of 2"]
 
 
+async def test_short_order_around_a_batch_is_whole(server: LiveServer) -> None:
+    """Batches that are not sent come last."""
+    await add_operator(server)
+    await server.add_app()
+    for number in range(12):
+        await server.submit(name=f"b{number}", jobs={"count": 2})
+    await run_duty(server, "ordering")
+    await server.store.restrictions.put(Restriction(Restricted.BATCH, "1", 0, "", "bob", server.clock.now()))
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(path))[1] for path in ("/ordering?batch=12", "/ordering")]
+    found = [
+        re.findall(r'data-label="Position" data-value="(\d*)"', page.partition('id="t-order"')[2]) for page in pages
+    ]
+    assert found == 2 * [[*map(str, range(1, 12)), ""]]
+
+
 async def test_level_without_effect_is_saved_without_a_notice(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
@@ -429,7 +446,7 @@ async def test_level_without_effect_is_saved_without_a_notice(server: LiveServer
             _, where, page = await grace.post(f"{path}/importance", change, form=path)
             moved = page.partition('id="batch-moved"')[2].partition("</div>")[0]
             assert "said=importance" in where and not missing(moved, "stays")
-            assert "takes effect" not in page
+            assert "takes effect" not in page and "takes effect" not in (await grace.get("/ordering"))[1]
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
