@@ -326,7 +326,8 @@ class Batches:
 
     async def change(self, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool) -> shapes.Importance:
         """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
-        await set_importance(self._store, batch_id, asked, by_operator=by_operator, now=self._clock.now())
+        now, stopped = self._clock.now(), await stopped_of(self._store, self._clock)
+        await set_importance(self._store, batch_id, asked, by_operator=by_operator, now=now, stopped=stopped)
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return shown(shapes.Importance, batch, account=names[batch.account_id])

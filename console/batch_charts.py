@@ -63,6 +63,9 @@ def progress_chart(
     )
 
 
+FORECAST_RESTARTED = "forecast restarted"  # by a move, a resumption or an outage; the record does not say which
+
+
 def forecasts_chart(
     shown: Document,
     told: Sequence[ForecastPoint],
@@ -87,9 +90,7 @@ def forecasts_chart(
     about = [*(one.q50_at for one in points), last.q50_at]
     latest = [*(one.q90_at for one in points), last.q90_at]
     levels = [("deadline", shown["deadline_at"], "bad"), ("ended", shown["ended_at"], "c3")]
-    marks = [
-        MarkLine(at, "moved, resumed or outage", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at
-    ]
+    marks = [MarkLine(at, FORECAST_RESTARTED, "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at]
     drawn = [*about, *latest, *(at for _, at, _ in levels if at is not None)]
     space_s = (max(drawn) - min(drawn)) * labelled_fraction(1) / (1.0 - labelled_fraction(1))  # for the label
     return Chart(

@@ -26,7 +26,7 @@ from administration.forecasts.words import (
     risk_tag,
     terms_in_words,
 )
-from administration.ordering.importance import FieldEffect, choices_of, queue_choices
+from administration.ordering.importance import FieldEffect, ImportanceChoices, choices_of, queue_choices
 from administration.ordering.places import Urgent, at_levels, gated_share, sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
@@ -43,7 +43,8 @@ from console.drawing import TIME, Axis
 from console.over_time import ASKS, RETRIED, asks_a_part, range_links, window_asked
 from console.places import (
     PlaceShown,
-    level_in_words,
+    level_effect,
+    levels_in_words,
     moves,
     sentence,
     standings,
@@ -58,7 +59,7 @@ from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
-from domain.ordering import ServiceLevel
+from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import Gate
 from domain.refusals import BEHIND_GATE
 from domain.restrictions import Restricted, Restrictions, pause_of
@@ -253,6 +254,7 @@ class BatchPages(Pages[PageServices]):
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None else estimated.age.moved_at,
             "superseded": superseded,
+            "was_at": told[-1].q50_at if superseded and told and now < told[-1].q50_at else None,
             "renewed": ""
             if estimated is None
             else next_forecast(estimated.age, now, estimator, "new forecast" if superseded else "the next one"),
@@ -281,7 +283,8 @@ class BatchPages(Pages[PageServices]):
             "queues": queue_choices(self._settings.ordering),
             "moved": "",
             "retried": whole_number(request.query.get(RETRIED, "0"), RETRIED, 0, LARGEST_ID),
-            "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
+            "pending": standing.is_pending(batch),
+            "moving": estimated is not None and standing.moves_soon(batch, estimated.age.moved_at, now),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
             **await self._changes(request, batch),
@@ -290,7 +293,7 @@ class BatchPages(Pages[PageServices]):
             values["choices"] = choices = await choices_of(
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
-            values["levels"] = await self._levels(batch, standing, urgent, stopped) if choices.by_level else {}
+            values |= await self._levels(batch, standing, urgent, stopped, choices)
             values["deadline_help"] = deadline_help(
                 standing,
                 first_s,
@@ -331,14 +334,20 @@ class BatchPages(Pages[PageServices]):
             return {}
         return await changes_of(self._services, f"batch {batch.batch_id}", since=batch.created_at)
 
-    async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent, stopped: Stopped) -> Mapping[str, str]:
-        """Return each level with the position that the batch would get; none before its first ordering."""
-        if standing.at is None or standing.breakdown is None:
-            return {}
-        ordered_as = ServiceLevel(str(standing.record.get("level", batch.level.value)))
-        apps, unrunnable = self._services.catalogue.sent_apps(), stopped.unrunnable
-        found = await at_levels(self._services.store, batch, standing.at, ordered_as, first, apps, unrunnable)
-        return {one.value: level_in_words(one, found.get(one), standing.at) for one in ServiceLevel}
+    async def _levels(
+        self, batch: Batch, standing: PlaceShown, first: Urgent, stopped: Stopped, choices: ImportanceChoices
+    ) -> Mapping[str, object]:
+        """Return the levels that a form offers, with the positions that the batch would get, and what they change."""
+        words: Mapping[str, str] = {}
+        found: Mapping[ServiceLevel, PlaceInOrder] = {}
+        if choices.by_level and standing.at is not None and standing.breakdown is not None:
+            ordered_as = ServiceLevel(str(standing.record.get("level", batch.level.value)))
+            apps, unrunnable = self._services.catalogue.sent_apps(), stopped.unrunnable
+            found = await at_levels(self._services.store, batch, standing.at, ordered_as, first, apps, unrunnable)
+            words = levels_in_words(choices.levels, found, standing.at)
+        effect = choices.effects["level"].words + ". A batch cannot be moved by single places" * choices.only_ends
+        said = level_effect(standing, stopped.stop_of(batch)[0], effect, idle=bool(found) and not words)
+        return {"levels": words, "level_effect": said}
 
     async def _moved(
         self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None, stop: str

@@ -30,8 +30,8 @@ from administration.stopped import stopped_of
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, RowPlot
 from console.places import (
-    RANK_VALUE,
     RANKED,
+    PlaceShown,
     because,
     first_now,
     first_sent,
@@ -48,12 +48,12 @@ from console.places import (
     weightiest,
 )
 from domain.access import Role
-from domain.batches import FIRST_PLACE, BatchState, place_of
+from domain.batches import FIRST_PLACE, Batch, BatchState, place_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
-from domain.units import HOUR_S, BatchId
+from domain.units import HOUR_S, BatchId, Instant
 from domain.views import ListedBatch
 from muster_client import shapes
 from priority.policies import POLICIES
@@ -362,7 +362,7 @@ class OrderingPages(Pages[PageServices]):
         store, now = self._services.store, self._services.clock.now()
         stopped, apps = await stopped_of(store, self._services.clock), self._services.catalogue.sent_apps()
         first = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
-        found = await self._neighbours(batch_id, first)
+        found, is_whole = await self._neighbours(batch_id, first)
         places = await standings(store, [row.batch for row in found], first, apps, stopped)
         rows = [row for row in found if places[row.batch.batch_id].at is not None or stopped.stop_of(row.batch)[0]]
         shown = [places[row.batch.batch_id].breakdown for row in rows]
@@ -373,10 +373,12 @@ class OrderingPages(Pages[PageServices]):
         order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
-            "rows": rows,
+            "rows": sorted(rows, key=lambda row: places[row.batch.batch_id].at is None),
             "places": places,
+            "moving": await self._moving([row.batch for row in rows], places, now),
             "stop_of": stopped.stop_of,
             "one": batch_id,
+            "is_whole": is_whole,
             "names": names,
             "every_s": settings.ordering.interval_s,
             "first_sent": first_sent(settings),
@@ -389,7 +391,6 @@ class OrderingPages(Pages[PageServices]):
             "charts": charts,
             "weights": weights_in_force(settings),
             "rule": rule_of(settings.ordering.policy),
-            "rank_value": RANK_VALUE if settings.ordering.policy == RANKED else "",
             "is_ranked": all(one.policy == RANKED for one in breakdowns),
             "total_name": total_name(breakdowns),
             "total": lambda one: total(one, now),
@@ -405,19 +406,35 @@ class OrderingPages(Pages[PageServices]):
             "ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()), every_s=LIVE_S
         )
 
-    async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> Sequence[ListedBatch]:
-        """Return the batches that requests take first, or one with NEIGHBOURS on both sides."""
-        store, most, place = self._services.store, SHOWN, FIRST_PLACE
+    async def _moving(
+        self, batches: Sequence[Batch], places: Mapping[BatchId, PlaceShown], now: Instant
+    ) -> Collection[BatchId]:
+        """Return the changed batches to which the next ordering may give another position."""
+        found = set[BatchId]()
+        for batch in batches:
+            standing = places[batch.batch_id]
+            if standing.is_pending(batch):
+                estimated = await self._services.store.forecasts.standing(batch.batch_id)
+                if estimated is not None and standing.moves_soon(batch, estimated.age.moved_at, now):
+                    found.add(batch.batch_id)
+        return found
+
+    async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> tuple[Sequence[ListedBatch], bool]:
+        """Return the batches that requests take first, or one with NEIGHBOURS on both sides if there are more than
+        SHOWN. Return whether these are all.
+        """
+        store = self._services.store
+        _, rest = await store.ordering_rules.around(FIRST_PLACE, SHOWN + 1, without=first)
         batch = None if batch_id is None else await store.views.batch(batch_id)
-        before: Sequence[BatchId] = list(first)
-        if batch is not None and batch.batch_id in first:
-            before = before[max(0, first[batch.batch_id].ahead.batches - NEIGHBOURS) :]
-        elif batch is not None and batch.state is BatchState.ACTIVE and batch.counts.unsent:
-            most, place = 2 * NEIGHBOURS + 1, place_of(batch)
-        sides = await store.ordering_rules.around(place, most, without=first)
-        if place != FIRST_PLACE and batch_id is not None:
-            before = [*[*first, *sides[0]][-NEIGHBOURS:], batch_id]
-        return await store.listings.listed([*before, *sides[1]][:most])
+        shown, is_whole = [*first, *rest], len(first) + len(rest) <= SHOWN
+        if batch is None or is_whole or batch.state is not BatchState.ACTIVE or not batch.counts.unsent:
+            return await store.listings.listed(shown[:SHOWN]), is_whole
+        if batch.batch_id in first:
+            start = max(0, first[batch.batch_id].ahead.batches - NEIGHBOURS)
+            return await store.listings.listed(shown[start:][:SHOWN]), False
+        before, after = await store.ordering_rules.around(place_of(batch), NEIGHBOURS, without=first)
+        around = [*[*first, *before][-NEIGHBOURS:], batch.batch_id, *after]
+        return await store.listings.listed(around), False
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:

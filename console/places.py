@@ -21,6 +21,7 @@ from administration.stopped import Stopped, stopped_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import Batch, QoS
 from domain.deadline_rules import traits_of
+from domain.forecasting import is_moving
 from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
@@ -38,10 +39,6 @@ RULES = {  # policy -> its rule in words
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-RANK_VALUE = (
-    "A later submission, more earlier work of the same submitter, a larger batch and a smaller share of the project "
-    "raise the value, the opposite lowers it; it is set at submission and predicts no end."
-)
 NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the name of the term
 MOST_POINTS = "the batch with the most points goes first"
 
@@ -67,6 +64,10 @@ class PlaceShown:
         """Return whether the batch's importance has changed since the place was computed."""
         present = importance_of(batch)
         return any(self.record.get(name, value) != value for name, value in present.items())
+
+    def moves_soon(self, batch: Batch, moved_at: Instant | None, now: Instant) -> bool:
+        """Return whether the next ordering may give a changed batch another position. `moved_at`: its last move."""
+        return self.is_pending(batch) and is_moving(moved_at, now)
 
 
 async def first_now(services: PageServices) -> Urgent:
@@ -360,17 +361,50 @@ def moves(
     return f"about position {place} from the next ordering on, within {length(every_s)}{was}"
 
 
-def level_in_words(level: ServiceLevel, then: PlaceInOrder | None, at: PlaceInOrder | None) -> str:
-    """Return a level with the position that a batch would get. `at`: its position now.
+def levels_in_words(
+    offered: Sequence[str], then: Mapping[ServiceLevel, PlaceInOrder], at: PlaceInOrder
+) -> Mapping[str, str]:
+    """Return levels with the positions that a batch would get, none if each keeps its position now, `at`.
 
-    >>> places = PlaceInOrder(2, 8), PlaceInOrder(5, 8)
-    >>> [level_in_words(ServiceLevel.EXPEDITE, then, places[1]) for then in (*places, None)]
-    ['expedite: about 2 of 8', 'expedite: 5 of 8, as now', 'expedite']
+    >>> first, last = PlaceInOrder(2, 8), PlaceInOrder(5, 8)
+    >>> levels_in_words(["normal", "standby"], {"normal": first, "standby": last}, last)
+    {'normal': 'normal: about 2 of 8', 'standby': 'standby: 5 of 8, as now'}
+    >>> [levels_in_words(offered, {"normal": last}, last) for offered in (["normal", "standby"], ["normal"])]
+    [{'normal': 'normal: 5 of 8, as now', 'standby': 'standby'}, {}]
     """
-    if then is None:
-        return level.value
-    place = f"{number(then.place)} of {number(then.of)}"
-    return f"{level.value}: {f'{place}, as now' if then == at else f'about {place}'}"
+    places = {one: then.get(ServiceLevel(one)) for one in offered}
+    return {} if set(places.values()) == {at} else {one: _with_place(one, to, at) for one, to in places.items()}
+
+
+def _with_place(level: str, to: PlaceInOrder | None, at: PlaceInOrder) -> str:
+    if to is None:
+        return level
+    place = f"{number(to.place)} of {number(to.of)}"
+    return f"{level}: {f'{place}, as now' if to == at else f'about {place}'}"
+
+
+def level_effect(standing: PlaceShown, stop: str, words: str, *, idle: bool) -> str:
+    """Say what the level of a batch changes. `idle`: each level keeps its position; `stop`: what keeps it from being
+    sent, "" if nothing; `words`: the effect under the policy.
+
+    >>> first = PlaceShown(PlaceInOrder(1, 3), because="among those sent first, because it is an AFAP batch")
+    >>> level_effect(first, "", "standby goes last", idle=True)
+    'No level moves it now: it is among those sent first, because it is an AFAP batch.'
+    >>> level_effect(PlaceShown(PlaceInOrder(1, 1)), "", "standby goes last", idle=True)
+    'No level moves it now: no other batch would change places with it.'
+    >>> level_effect(PlaceShown(PlaceInOrder(1, 2)), "", "standby goes last", idle=False)
+    'Standby goes last.'
+    """
+    if stop:
+        return f"It has no position while it is not sent: {stop}."
+    if standing.at is None:
+        return "All its jobs are sent. The level matters only for more instances of them."
+    if idle:
+        why = f"it is {standing.because}" if standing.because else "no other batch would change places with it"
+        return f"No level moves it now: {why}."
+    if standing.because:
+        return f"It is {standing.because}. Its level moves it only among these."
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def term(part: Contribution) -> str:

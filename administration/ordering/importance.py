@@ -9,7 +9,8 @@ import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text, chosen
-from administration.ordering.places import expedite_in_words, urgent_of
+from administration.ordering.places import at_levels, expedite_in_words, position, sent_first, urgent_of
+from administration.stopped import NOTHING_STOPPED, Stopped
 from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
@@ -18,6 +19,7 @@ from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.queue_hosts import hosts_of_queue
+from domain.restrictions import pause_of
 from domain.units import AccountId, BatchId, Instant, later
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -247,14 +249,21 @@ def _choices(
 
 
 async def set_importance(
-    store: PostgresStore, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool = False, now: Instant
+    store: PostgresStore,
+    batch_id: BatchId,
+    asked: ImportanceBody,
+    *,
+    by_operator: bool = False,
+    now: Instant,
+    stopped: Stopped = NOTHING_STOPPED,
 ) -> None:
     """Change the given fields, all or none, at the next ordering pass.
 
     The account can change until the first instance is sent. The deadline can change only if the batch has one;
     instances already sent keep their due dates. Operators need no permission for the level and priority they give.
-    Raises InvalidInputError for values out of range, missing permissions or a change made too late, and NotFoundError
-    if the batch is not active.
+    A new position starts a new sending rate for forecasts; batches that are `stopped` have none. Raises
+    InvalidInputError for values out of range, missing permissions or a change made too late, and NotFoundError if the
+    batch is not active.
     """
     if not asked.given():
         expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
@@ -271,7 +280,7 @@ async def set_importance(
         raise NotFoundError("active batch", batch_id)
     deadline_at = None if asked.deadline_at is None else _deadline_of(batch, Instant(asked.deadline_at), now)
     account_id = await _allowed(store, batch, asked.account, level, asked.user_priority, by_operator=by_operator)
-    moves = await _moves(store, batch, asked.differing(batch), ordering, now)
+    moves = await _moves(store, batch, asked.differing(batch), ordering, now, stopped)
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
@@ -288,11 +297,18 @@ async def set_importance(
 
 
 async def _moves(
-    store: PostgresStore, batch: Batch, changed: ImportanceBody, ordering: OrderingSettings, now: Instant
+    store: PostgresStore,
+    batch: Batch,
+    changed: ImportanceBody,
+    ordering: OrderingSettings,
+    now: Instant,
+    stopped: Stopped,
 ) -> bool:
     """Return whether changed values act on the batch's position in the order, or on whether it is sent first."""
-    given, effects = changed.given(), (await choices_of(store, batch, ordering, by_operator=False)).effects
-    if any(one.acts for name, one in effects.items() if {name, f"{name}_at"} & given.keys()):
+    given, choices = changed.given(), await choices_of(store, batch, ordering, by_operator=False)
+    acting = {name for name, one in choices.effects.items() if one.acts and {name, f"{name}_at"} & given.keys()}
+    by_level = acting == {"level"} and choices.by_level
+    if acting and (not by_level or await _level_moves(store, batch, ServiceLevel(str(changed.level)), now, stopped)):
         return True
     if changed.queue is not None:  # queues may differ in their hosts, and unpaid work goes last under each policy
         is_unpaid = queues(ordering.queues)[changed.queue].is_unpaid
@@ -303,6 +319,25 @@ async def _moves(
     then = replace(batch, deadline_at=Instant(changed.deadline_at))
     catalogue = await store.applications.load_catalogue()
     return urgent_of([batch], catalogue, now) != urgent_of([then], catalogue, now)
+
+
+async def _level_moves(store: PostgresStore, batch: Batch, level: ServiceLevel, now: Instant, stopped: Stopped) -> bool:
+    """Return whether a level, a strict tier, changes a batch's position, or may change it because that is not known.
+
+    The end of a pause starts a new rate by itself.
+    """
+    rules, ids = store.ordering_rules, [batch.batch_id]
+    if pause_of(stopped.restrictions, batch) is not None or not await rules.with_fresh(ids):
+        return False
+    catalogue = await store.applications.load_catalogue()
+    apps, unrunnable = catalogue.sent_apps(), stopped.unrunnable
+    records, places = await rules.breakdowns(ids), await rules.places(ids, apps, without=unrunnable)
+    if not records or not places:
+        return True
+    first = await sent_first(store, catalogue, now, unrunnable)
+    at = position(batch, places[batch.batch_id], first)
+    ordered_as = ServiceLevel(str(records[batch.batch_id].get("level", batch.level.value)))
+    return (await at_levels(store, batch, at, ordered_as, first, apps, unrunnable)).get(level) != at
 
 
 def _deadline_of(batch: Batch, at: Instant, now: Instant) -> Instant:

@@ -12,6 +12,7 @@ from console.simulate import VERDICTS, verdict_of
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
+from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Seconds
 from domain.views import SimulationState
@@ -411,6 +412,41 @@ async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> 
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/ordering?batch=1")
     assert re.findall(r'<span class="nowrap">(\d of \d)', page.partition('id="t-order"')[2]) == ["1 of 2", "2 of 2"]
+
+
+async def test_short_order_around_a_batch_is_whole(server: LiveServer) -> None:
+    """Batches that are not sent come last."""
+    await add_operator(server)
+    await server.add_app()
+    for number in range(12):
+        await server.submit(name=f"b{number}", jobs={"count": 2})
+    await run_duty(server, "ordering")
+    await server.store.restrictions.put(Restriction(Restricted.BATCH, "1", 0, "", "bob", server.clock.now()))
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(path))[1] for path in ("/ordering?batch=12", "/ordering")]
+    found = [
+        re.findall(r'data-label="Position" data-value="(\d*)"', page.partition('id="t-order"')[2]) for page in pages
+    ]
+    assert found == 2 * [[*map(str, range(1, 12)), ""]]
+
+
+async def test_level_without_effect_is_saved_without_a_notice(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for qos in ("throughput", "afap"):
+        await server.submit(name=qos, qos=qos, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        for number in (1, 2):
+            path = f"/batches/{number}"
+            _, page = await grace.get(path)
+            levels = page.partition('id="batch-levels"')[2].partition("</select>")[0]
+            assert re.findall(r">(\w+)</option>", levels) == ["expedite", "normal", "standby"]
+            change = {"level": "expedite", "queue": "normal", "user_priority": "0"}
+            _, where, page = await grace.post(f"{path}/importance", change, form=path)
+            moved = page.partition('id="batch-moved"')[2].partition("</div>")[0]
+            assert "said=importance" in where and not missing(moved, "stays")
+            assert "takes effect" not in page and "takes effect" not in (await grace.get("/ordering"))[1]
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

@@ -178,7 +178,7 @@ async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
 
 
 async def test_forecast_before_a_move_is_not_the_present_one(pi: LiveServer) -> None:
-    """The page of the batch does not show it."""
+    """The page of the batch shows it only as the former one."""
     batch_id = await pi.submit(jobs={"count": 5})
     await first_results(pi)
     await forecast(pi)
@@ -193,7 +193,9 @@ async def test_forecast_before_a_move_is_not_the_present_one(pi: LiveServer) -> 
 
     [end] = re.findall(r'class="words">(<time[^>]*>)', pages[0])
     assert end not in pages[0].partition("</dd>")[2]
-    assert not missing(pages[1].partition("</dd>")[0], "new forecast in") and end not in pages[1]
+    present, _, former = pages[1].partition("</dd>")
+    assert not missing(present, "new forecast in") and end not in present
+    assert former.count("<time") == former.count(f"was {end}") == 1
 
 
 async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from administration.access.who import Person
 from administration.ordering.importance import ImportanceBody, choices_for, choices_of, effects_of, set_importance
+from administration.stopped import NOTHING_STOPPED, Stopped
 from domain.access import Role
 from domain.apps import CPU
 from domain.errors import InvalidInputError, NotFoundError
@@ -16,7 +17,9 @@ from domain.ordered_work import Permission
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.ranking import CutPoints, HostStatisticsRun
+from domain.restrictions import Restricted, Restriction
 from domain.units import DAY_S, HOUR_S, AccountId, BatchId, Instant, Seconds, SubmitterId, later
+from jobs.ordering.ordering_pass import Orderer
 from jobs.spec import HIGHEST_PRIORITY, parse_batch
 from jobs.submission import SubmissionPorts, submit
 from priority.charging import queues
@@ -73,6 +76,7 @@ async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStor
 
 async def test_only_values_that_act_start_a_new_rate(store: MemoryStore) -> None:
     batch_id, ordering = await submitted(store), OrderingSettings()
+    await submitted(store)  # which the level standby lets pass
     effects = effects_of(ordering, ())
     assert not effects["user_priority"].acts and not effects["queue"].acts
 
@@ -88,6 +92,33 @@ async def test_only_values_that_act_start_a_new_rate(store: MemoryStore) -> None
     batch_id = await submitted(store)
     assert await moved_by(user_priority=0) is None
     assert await moved_by(user_priority=-7) == later(NOW, ordering.interval_s)
+
+
+async def test_level_that_keeps_the_position_starts_no_new_rate(store: MemoryStore) -> None:
+    """Of two batches in the order and one that is sent first, a level moves only those in the order."""
+    ahead, behind = await submitted(store), await submitted(store)
+    first, alone = await submitted(store, qos="afap"), Stopped(unrunnable={ahead})
+    catalogue = await store.applications.load_catalogue()
+    await Orderer(store.ordering, lambda: catalogue, HandClock()).run_once()
+    restricted = Restriction(Restricted.BATCH, str(behind), 0, "", "ada", NOW)
+    paused = Stopped(restrictions={(Restricted.BATCH, str(behind)): restricted})
+
+    async def moved_by(batch_id: BatchId, level: str, stopped: Stopped = NOTHING_STOPPED) -> bool:
+        await set_importance(
+            as_postgres(store), batch_id, ImportanceBody(level=level), by_operator=True, now=NOW, stopped=stopped
+        )
+        return await moved_at(store, batch_id) is not None
+
+    assert not await moved_by(first, "expedite") and not await moved_by(first, "standby")
+    assert not await moved_by(ahead, "expedite") and not await moved_by(behind, "standby")
+    assert not await moved_by(behind, "expedite", paused) and not await moved_by(behind, "expedite", alone)
+    assert not await moved_by(behind, "normal")
+    assert await moved_by(ahead, "standby") and await moved_by(behind, "expedite")
+    sent = await submitted(store)
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    for _ in range(2):
+        await a_sent_instance(store, sent, host)
+    assert not await moved_by(sent, "standby")
 
 
 async def test_deadline_that_is_sent_first_starts_a_new_rate(store: MemoryStore) -> None:
