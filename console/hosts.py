@@ -19,7 +19,7 @@ from administration.attention.items import HOST_RESULTS
 from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import STAGES, marks_of, outcome_of
+from administration.explain.words import marks_of, outcome_of
 from administration.hosts import (
     FAILED_WITHIN_S,
     SELECTED,
@@ -41,7 +41,7 @@ from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind
 from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
-from domain.refusals import BEHIND_GATE
+from domain.refusals import BEHIND_GATE, RefusalCode, code_in_words
 from domain.restrictions import Restricted, limit_of
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
@@ -134,6 +134,56 @@ def batches_of_classes(groups: Sequence[Document]) -> set[int]:
     return {batch_id for batch_id, count in classes.items() if count > 1}
 
 
+MOST_ROWS = 60  # groups in the table of a dry run
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """A group of jobs in the table of a dry run, or a batch that it leaves out, which has no app and no marks.
+
+    `to_queue`: it helps to move the batch to another queue, or, if `by_label`, to change the host's labels.
+    """
+
+    batch_id: int
+    title: str
+    result: str
+    whys: Sequence[str]
+    helps: Sequence[str] = ()
+    app: str = ""
+    marks: Sequence[str] = ()
+    to_queue: bool = False
+    by_label: bool = False
+
+
+def rows_of(shown: Document) -> list[OrderRow]:
+    """Return the table of a dry run: the groups in the order of the request, then the batches that it leaves out."""
+    classed = batches_of_classes(shown["groups"])
+    by_label = any(one["by_label"] for one in shown["conditions"])
+    rows = []
+    for group in shown["groups"][:MOST_ROWS]:
+        refusals, batch_id = group["refusals"], group["batch_id"]
+        to_queue = any(one["code"] == RefusalCode.QUEUE for one in refusals)
+        helps = [one["help"] for one in refusals if one["help"] and one["code"] != RefusalCode.QUEUE]
+        rows.append(
+            OrderRow(
+                batch_id,
+                _title(group) + f", class {group['job_class_id']}" * (batch_id in classed),
+                outcome_of(group),
+                [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals],
+                helps,
+                group["app"] or "",
+                marks_of(group),
+                to_queue,
+                to_queue and by_label,
+            )
+        )
+    return rows + [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
+
+
+def _title(one: Document) -> str:
+    return one["name"] or f"batch {one['batch_id']}"
+
+
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
@@ -203,10 +253,8 @@ class HostPages(Pages[PageServices]):
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(services.catalogue.settings),
-            "stages": STAGES,
-            "classed": batches_of_classes(shown["groups"]),
-            "marks_of": marks_of,
-            "outcome_of": outcome_of,
+            "rows": rows_of(shown),
+            "more": max(0, shown["groups_total"] - MOST_ROWS),
         }
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)
 
