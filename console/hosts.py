@@ -21,12 +21,10 @@ from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
 from administration.explain.words import marks_of, outcome_of
 from administration.hosts import (
-    FAILED_WITHIN_S,
     SELECTED,
     WITHIN_S,
     checked_labels,
     choice_of,
-    counted_since,
     listed_as_json,
 )
 from administration.names import checked_text, chosen
@@ -286,8 +284,8 @@ TABS = {
     HostKind.FAILING: (
         "failing",
         (
-            f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
-            "failed; those that wait for validation, and of versions that fail on half of their hosts, do not count."
+            f"At least half of {HOST_RESULTS} or more results of the last day failed, as in Needs attention. Results "
+            "that wait for validation, and of versions that fail on half of their hosts, do not count."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
@@ -387,13 +385,10 @@ class HostListPage(Pages[PageServices]):
                 request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
             )
         limit = PER_PAGE if asked.kind in SELECTED else PER_SORTED_PAGE
-        found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=limit)
+        found = await self._attention.hosts(choice, after=asked.after, limit=limit)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
-            "worst": {one.host_id: one for one in await self._attention.failing_hosts()}
-            if asked.kind is HostKind.FAILING
-            else {},
             "restriction_of": partial(
                 limit_of, await restrictions_of(self._services.store) if asked.kind is HostKind.RESTRICTED else {}
             ),
@@ -403,8 +398,6 @@ class HostListPage(Pages[PageServices]):
             "dated": DATED.get(asked.kind),
             "name": name,
             "about": about,
-            "kept_s": self._services.catalogue.settings.storage.keep_ended_s,
-            "failed_within_s": FAILED_WITHIN_S,
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
             "version_of": lambda slow: version_of(slow, self._services.catalogue),
@@ -417,8 +410,8 @@ class HostListPage(Pages[PageServices]):
         """Yield the whole list, as the API shows it. Other orders than by id would read all hosts for each page."""
         after = None
         while True:
-            found = await self._services.store.host_lists.hosts(choice, after=after, limit=PER_READ)
-            shown = [listed_as_json(one, counted_since(found, choice)) for one in found.hosts]
+            found = await self._attention.hosts(choice, after=after, limit=PER_READ)
+            shown = map(listed_as_json, found.hosts)
             yield [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in shown]
             if (after := found.after) is None:
                 return

@@ -66,8 +66,7 @@ def test_lists_with_their_own_order_have_no_search(kind: HostKind) -> None:
         choice_of(kind, now=NOW, text="ada")
 
 
-def test_failing_hosts_cover_a_week_and_silent_ones_days() -> None:
-    assert choice_of(HostKind.FAILING, now=NOW).since == later(NOW, -7 * DAY_S)
+def test_silent_hosts_cover_days() -> None:
     assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW, within_s=Seconds(60.0)).since == later(NOW, -60.0)
     assert choice_of(HostKind.WITHOUT_WORK, now=NOW).since == later(NOW, -DAY_S)
