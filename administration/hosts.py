@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from administration.names import checked_text
 from administration.show import shown
 from domain.errors import InvalidInputError
-from domain.host_lists import HostChoice, HostKind, HostList, HostSort, ListedHost
+from domain.host_lists import HostChoice, HostKind, HostSort, ListedHost
 from domain.hosts import HostAppVersion
 from domain.queue_hosts import LABEL, MOST_LABELS
 from domain.units import Instant, Seconds
 from muster_client import shapes
 
 
-def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
-    """Return a listed host, and why it is slow or failing. Failures are counted from `since`."""
-    failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
+def listed_as_json(one: ListedHost) -> shapes.ListedHostShown:
+    """Return a listed host, and why it is slow or failing."""
+    failures = one.failures and shown(shapes.FailuresShown, one.failures)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures, credit=one.credit.total)
 
@@ -43,10 +43,10 @@ def checked_labels(labels: Sequence[str]) -> list[str]:
     return found
 
 
-FAILED_WITHIN_S = Seconds(7 * 86400.0)
+FAILED_WITHIN_S = Seconds(7 * 86400.0)  # the failures of app versions
 SILENT_S = Seconds(7 * 86400.0)  # default silence of a silent host
 ASKED_WITHIN_S = Seconds(86400.0)  # default for hosts without work
-WITHIN_S = {HostKind.FAILING: FAILED_WITHIN_S, HostKind.SILENT: SILENT_S, HostKind.WITHOUT_WORK: ASKED_WITHIN_S}
+WITHIN_S = {HostKind.SILENT: SILENT_S, HostKind.WITHOUT_WORK: ASKED_WITHIN_S}
 SELECTED = (HostKind.ALL, HostKind.WITHOUT_WORK, HostKind.SILENT)  # lists with filters and orders
 
 
@@ -61,8 +61,7 @@ def choice_of(
     label: str = "",
     sort: HostSort = HostSort.NEWEST,
 ) -> HostChoice:
-    """Return the selection for a list. Failing: within the last week; silent: no request for `within_s`; without work:
-    asked within `within_s`.
+    """Return the selection for a list. Silent: no request for `within_s`; without work: asked within `within_s`.
 
     Raises InvalidInputError if the list has no such filter.
 
@@ -83,18 +82,3 @@ def choice_of(
     length_s = WITHIN_S.get(kind) if within_s is None else within_s
     since = Instant(0.0 if length_s is None else now - length_s)
     return HostChoice(kind, since, email, platform, label, sort, text)
-
-
-def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
-    """Return the time since which failures are counted in the list of failing hosts; None for other lists.
-
-    It is later than in `choice` if there were more failures than can be read. Failures in batches that ended more than
-    `storage.keep_ended_s` ago are in the history and not counted.
-
-    >>> choice = HostChoice(HostKind.FAILING, Instant(100.0))
-    >>> counted_since(HostList([]), choice), counted_since(HostList([], since=Instant(150.0)), choice)
-    (100.0, 150.0)
-    """
-    if choice.kind is not HostKind.FAILING:
-        return None
-    return choice.since if page.since is None else page.since

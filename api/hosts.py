@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
-from administration.hosts import checked_labels, choice_of, counted_since, hav_as_json, listed_as_json
+from administration.hosts import checked_labels, choice_of, hav_as_json, listed_as_json
 from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
@@ -35,11 +36,10 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
         msgspec.Meta(
             description="`without_work`: hosts with no job in progress whose last request, in the last day, asked for "
             "work and got none, newest first. `slow`: the slowest tenth of each app and processor in the last full "
-            "ranking, once per app version, slowest first. `failing`: hosts with failures in the last week, the "
-            "highest share since they joined first; counts only the last 10,000 failures of all hosts, and none in "
-            "batches that ended more than `storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest "
-            "first. `restricted`: hosts that are banned or limited, or whose volunteer is, newest first. A page may be "
-            "empty and have a `next_cursor`. Default: all hosts."
+            "ranking, once per app version, slowest first. `failing`: those of the item `failing_hosts` of "
+            "`GET /attention`, most of whose results of the last day failed, the worst first. `silent`: no request for "
+            "`silent_s`, newest first. `restricted`: hosts that are banned or limited, or whose volunteer is, newest "
+            "first. A page may be empty and have a `next_cursor`. Default: all hosts."
         ),
     ] = None
     platform: Annotated[
@@ -89,8 +89,9 @@ class HostResultsParams(HeldParams, forbid_unknown_fields=True, kw_only=True):
 class HostsApi:
     TAG = "hosts"
 
-    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, attention: AttentionViews, clock: Clock) -> None:
         self._store = store
+        self._attention = attention
         self._clock = clock
 
     @operation(
@@ -125,10 +126,9 @@ class HostsApi:
             label=params.label,
             sort=sort,
         )
-        found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
+        found = await self._attention.hosts(choice, after=place, limit=params.limit)
         more = None if found.after is None else cursor_of(of_kind, place_text(found.after))
-        since = counted_since(found, choice)
-        return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
+        return {"hosts": [listed_as_json(one) for one in found.hosts], "next_cursor": more}
 
     @operation(
         "GET",

@@ -76,7 +76,7 @@ class Api:
                 AppsApi(store.applications, clock),
                 files,
                 PlanClassesApi(store.applications),
-                HostsApi(store, clock),
+                HostsApi(store, attention, clock),
                 ExplainingApi(Explain(store, clock, array, attention=attention)),
                 ArrayApi(store, attention, clock),
                 SettingsApi(store, self.thresholds, clock),

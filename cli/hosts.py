@@ -21,7 +21,7 @@ COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_r
 DID = ["in_progress", "n_valid", "n_error", "n_timeout"]
 TOLD = {  # additional columns by kind of list
     HostKind.SLOW: ["app_version_id", "x", "relative_turnaround"],
-    HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at", "since"],
+    HostKind.FAILING: ["results", "errors", "invalid", "timed_out", "last_at", "since"],
 }
 KINDS = click.Choice(["without_work", "slow", "failing", "silent", "restricted"])
 SILENCE = click.FloatRange(0.0)
@@ -55,10 +55,9 @@ async def list_hosts(
 ) -> None:
     """List hosts by id, or only hosts without work, slow, failing, silent or restricted hosts.
 
-    slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts
-    with errors, invalid results or timeouts in the last week, among the last 10,000 failures of all hosts; `since` is
-    the start of the count. Failures in batches that ended more than storage.keep_ended_s ago are not counted.
-    restricted: hosts that are banned or limited, or whose volunteer is.
+    slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: those
+    of muster attention, most of whose results of the last day failed. restricted: hosts that are banned or limited, or
+    whose volunteer is.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:

@@ -19,14 +19,12 @@ from administration.attention.items import HOST_RESULTS
 from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import STAGES, marks_of, outcome_of
+from administration.explain.words import marks_of, outcome_of
 from administration.hosts import (
-    FAILED_WITHIN_S,
     SELECTED,
     WITHIN_S,
     checked_labels,
     choice_of,
-    counted_since,
     listed_as_json,
 )
 from administration.names import checked_text, chosen
@@ -41,7 +39,7 @@ from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind
 from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
-from domain.refusals import BEHIND_GATE
+from domain.refusals import BEHIND_GATE, RefusalCode, code_in_words
 from domain.restrictions import Restricted, limit_of
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
@@ -134,6 +132,56 @@ def batches_of_classes(groups: Sequence[Document]) -> set[int]:
     return {batch_id for batch_id, count in classes.items() if count > 1}
 
 
+MOST_ROWS = 60  # groups in the table of a dry run
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """A group of jobs in the table of a dry run, or a batch that it leaves out, which has no app and no marks.
+
+    `to_queue`: it helps to move the batch to another queue, or, if `by_label`, to change the host's labels.
+    """
+
+    batch_id: int
+    title: str
+    result: str
+    whys: Sequence[str]
+    helps: Sequence[str] = ()
+    app: str = ""
+    marks: Sequence[str] = ()
+    to_queue: bool = False
+    by_label: bool = False
+
+
+def rows_of(shown: Document) -> list[OrderRow]:
+    """Return the table of a dry run: the groups in the order of the request, then the batches that it leaves out."""
+    classed = batches_of_classes(shown["groups"])
+    by_label = any(one["by_label"] for one in shown["conditions"])
+    rows = []
+    for group in shown["groups"][:MOST_ROWS]:
+        refusals, batch_id = group["refusals"], group["batch_id"]
+        to_queue = any(one["code"] == RefusalCode.QUEUE for one in refusals)
+        helps = [one["help"] for one in refusals if one["help"] and one["code"] != RefusalCode.QUEUE]
+        rows.append(
+            OrderRow(
+                batch_id,
+                _title(group) + f", class {group['job_class_id']}" * (batch_id in classed),
+                outcome_of(group),
+                [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals],
+                helps,
+                group["app"] or "",
+                marks_of(group),
+                to_queue,
+                to_queue and by_label,
+            )
+        )
+    return rows + [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
+
+
+def _title(one: Document) -> str:
+    return one["name"] or f"batch {one['batch_id']}"
+
+
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
@@ -203,10 +251,8 @@ class HostPages(Pages[PageServices]):
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(services.catalogue.settings),
-            "stages": STAGES,
-            "classed": batches_of_classes(shown["groups"]),
-            "marks_of": marks_of,
-            "outcome_of": outcome_of,
+            "rows": rows_of(shown),
+            "more": max(0, shown["groups_total"] - MOST_ROWS),
         }
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)
 
@@ -238,8 +284,8 @@ TABS = {
     HostKind.FAILING: (
         "failing",
         (
-            f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
-            "failed; those that wait for validation, and of versions that fail on half of their hosts, do not count."
+            f"At least half of {HOST_RESULTS} or more results of the last day failed, as in Needs attention. Results "
+            "that wait for validation, and of versions that fail on half of their hosts, do not count."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
@@ -339,13 +385,10 @@ class HostListPage(Pages[PageServices]):
                 request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
             )
         limit = PER_PAGE if asked.kind in SELECTED else PER_SORTED_PAGE
-        found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=limit)
+        found = await self._attention.hosts(choice, after=asked.after, limit=limit)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
-            "worst": {one.host_id: one for one in await self._attention.failing_hosts()}
-            if asked.kind is HostKind.FAILING
-            else {},
             "restriction_of": partial(
                 limit_of, await restrictions_of(self._services.store) if asked.kind is HostKind.RESTRICTED else {}
             ),
@@ -355,8 +398,6 @@ class HostListPage(Pages[PageServices]):
             "dated": DATED.get(asked.kind),
             "name": name,
             "about": about,
-            "kept_s": self._services.catalogue.settings.storage.keep_ended_s,
-            "failed_within_s": FAILED_WITHIN_S,
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
             "version_of": lambda slow: version_of(slow, self._services.catalogue),
@@ -369,8 +410,8 @@ class HostListPage(Pages[PageServices]):
         """Yield the whole list, as the API shows it. Other orders than by id would read all hosts for each page."""
         after = None
         while True:
-            found = await self._services.store.host_lists.hosts(choice, after=after, limit=PER_READ)
-            shown = [listed_as_json(one, counted_since(found, choice)) for one in found.hosts]
+            found = await self._attention.hosts(choice, after=after, limit=PER_READ)
+            shown = map(listed_as_json, found.hosts)
             yield [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in shown]
             if (after := found.after) is None:
                 return

@@ -159,12 +159,21 @@ def by_app(failing: Iterable[FailingVersion]) -> Mapping[str, FailingApp]:
 
 @dataclass(frozen=True, slots=True)
 class FailingHost:
-    """A host that is not banned, and most of whose recent `results`, valid or failed, are `failures`."""
+    """A host that is not banned, and most of whose `results` since an instant, valid or failed, are `failures`.
+
+    The failures are errors, invalid results and timeouts. `last_at`: the report of the last one, or the end of its
+    grace period.
+    """
 
     host_id: HostId
     failures: int
     results: int
     domain_name: str = ""
+    errors: int = 0
+    invalid: int = 0
+    timed_out: int = 0
+    last_at: Instant = Instant(0.0)
+    since: Instant = Instant(0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.attention import FailingHost
 from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
@@ -23,8 +24,8 @@ class HostKind(StrEnum):
 
     ALL: newest first. WITHOUT_WORK: hosts without jobs in progress, whose last request, after `since`, asked for work
     and got none, newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1),
-    slowest first. FAILING: hosts with errors, invalid results or timeouts after `since`, highest share of failures
-    since they joined first. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
+    slowest first. FAILING: the hosts of Needs attention that fail most results, worst first; only AttentionViews lists
+    them. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
     hosts that are banned or limited, or whose volunteer is, newest first.
     """
 
@@ -75,8 +76,7 @@ class HostSort(Sort):
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """Selects hosts for a list. `since` applies to WITHOUT_WORK, FAILING and SILENT; `email` restricts ALL to one
-    volunteer.
+    """Selects hosts for a list. `since` applies to WITHOUT_WORK and SILENT; `email` restricts ALL to one volunteer.
 
     `text` restricts ALL to hosts that have it in the name that the client reports or in the volunteer's name, or whose
     address or volunteer's e-mail address it is. `platform`, part of a platform's name, `label` and `sort` apply to ALL,
@@ -94,8 +94,8 @@ class HostChoice:
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """The last entry of a page, where the next page continues. `key` is the sort key, X of a slow host, or the share
-    of failures; `second` the app version of a slow host, or the number of failures.
+    """The last entry of a page, where the next page continues. `key` is the sort key, X of a slow host, or the number
+    of failing hosts up to this one; `second` the app version of a slow host.
     """
 
     host_id: HostId
@@ -117,7 +117,7 @@ class SlowWith:
 
 @dataclass(frozen=True, slots=True)
 class RecentFailures:
-    """The number of a host's recent failures, and the time of the latest: its report or the end of its grace period."""
+    """An app version's recent failures, and the time of the latest: its report or the end of its grace period."""
 
     errors: int
     invalid: int
@@ -145,28 +145,15 @@ class ListedHost:
     credit: Credit = NO_CREDIT
     refused: Whys = ()
     slow: SlowWith | None = None
-    failures: RecentFailures | None = None
-
-    @property
-    def failed_fraction(self) -> float:
-        """Return the share of failures among all results and timeouts since the host joined; 0 without any.
-
-        Recent failures count at least, because the totals of deleted app versions are lost.
-        """
-        failed = max(self.n_error + self.n_timeout, 0 if self.failures is None else self.failures.total)
-        return failed / max(1, self.n_valid + failed)
+    failures: FailingHost | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A page of hosts. The next page starts at `after`, None at the end. Even an empty page may have a next page.
-
-    `since` is the time of the first failure read, if the number of failures exceeded the limit.
-    """
+    """A page of hosts. The next page starts at `after`, None at the end. Even an empty page may have a next page."""
 
     hosts: Sequence[ListedHost]
     after: HostPlace | None = None
-    since: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

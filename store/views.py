@@ -22,7 +22,6 @@ from domain.host_lists import (
     HostPlace,
     HostSort,
     ListedHost,
-    RecentFailures,
     SlowWith,
 )
 from domain.hosts import Host, HostAppVersion
@@ -82,7 +81,6 @@ def _refused(row: rows.Row) -> Whys:
 _listed_host = mapper(
     ListedHost, host=rows.host, credit=rows.credit_of, refused=_refused, left_out=["slow", "failures"]
 )
-_failures = mapper(RecentFailures)
 _slow_with = mapper(SlowWith)
 _host_instance = mapper(
     HostInstance,
@@ -273,7 +271,7 @@ class PostgresViews(OnDatabase):
         ]
 
 
-Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # a host in a list, and the list's additional columns
+Entry = tuple[HostPlace, SlowWith | None]  # a host in a list, and why it is slow
 
 
 class PostgresHostLists(OnDatabase):
@@ -288,8 +286,7 @@ class PostgresHostLists(OnDatabase):
             case HostKind.SLOW:
                 return await self._page(await self._slow(after, limit + 1), limit)
             case HostKind.FAILING:
-                entries, since = await self._failing(choice.since, after, limit + 1, looked_at)
-                return await self._page(entries, limit, since=since)
+                raise ValueError("failing hosts are listed by AttentionViews")
             case HostKind.RESTRICTED:
                 before = LAST_HOST_ID if after is None else after.host_id
                 found = await self._database.fetch("restricted_hosts", before, limit + 1)
@@ -335,16 +332,6 @@ class PostgresHostLists(OnDatabase):
             for row in await self._database.fetch("slow_hosts", *place, limit)
         ]
 
-    async def _failing(
-        self, since: Instant, after: HostPlace | None, limit: int, looked_at: int
-    ) -> tuple[list[Entry], Instant | None]:
-        place = (inf, LAST_ID, LAST_HOST_ID) if after is None else (after.key, after.second, after.host_id)
-        found = await self._database.fetch("failing_hosts", since, looked_at, *place, limit)
-        entries: list[Entry] = [
-            (HostPlace(row["host_id"], row["rate"], row["failures"]), _failures(row)) for row in found
-        ]
-        return entries, found[0]["since"] if found and found[0]["looked_at"] == looked_at else None
-
     async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
@@ -368,17 +355,12 @@ class PostgresHostLists(OnDatabase):
         page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 
-    async def _page(self, entries: Sequence[Entry], limit: int, *, since: Instant | None = None) -> HostList:
+    async def _page(self, entries: Sequence[Entry], limit: int) -> HostList:
         """Return a page of entries, which include one extra entry."""
         shown = entries[:limit]
         hosts = await self.listed([place.host_id for place, _ in shown]) if shown else {}
-        found = [_told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
-        return HostList(found, shown[-1][0] if len(entries) > limit else None, since)
-
-
-def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
-    """Return the host with the list's additional columns."""
-    return replace(one, slow=said) if isinstance(said, SlowWith) else replace(one, failures=said)
+        found = [replace(hosts[place.host_id], slow=slow) for place, slow in shown if place.host_id in hosts]
+        return HostList(found, shown[-1][0] if len(entries) > limit else None)
 
 
 OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which those to show are selected

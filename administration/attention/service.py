@@ -37,6 +37,7 @@ from domain.attention import (
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.host_lists import HostChoice, HostKind, HostList, HostPlace
 from domain.insight import SILENT_INTERVALS, Short
 from domain.restrictions import Restrictions
 from domain.settings import Settings
@@ -204,6 +205,17 @@ class AttentionViews:
     async def failing_hosts(self) -> Sequence[FailingHost]:
         """Return the hosts most of whose results fail, the worst first."""
         return (await self._of_hosts(await self._restrictions())).hosts
+
+    async def hosts(self, choice: HostChoice, *, after: HostPlace | None, limit: int) -> HostList:
+        """Return a page of a list of hosts. The failing ones are `failing_hosts`."""
+        lists = self._store.host_lists
+        if choice.kind is not HostKind.FAILING:
+            return await lists.hosts(choice, after=after, limit=limit)
+        failing, begin = await self.failing_hosts(), 0 if after is None else max(0, int(after.key))
+        some, end = failing[begin : begin + limit], begin + limit
+        listed = await lists.listed([one.host_id for one in some])
+        found = [replace(listed[one.host_id], failures=one) for one in some if one.host_id in listed]
+        return HostList(found, HostPlace(some[-1].host_id, float(end)) if end < len(failing) else None)
 
     async def _restrictions(self) -> Restrictions:
         return {(one.kind, one.name): one for one in await self._store.restrictions.restrictions()}

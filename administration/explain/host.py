@@ -10,13 +10,21 @@ from math import floor
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of, lease_as_json
-from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
+from administration.explain.dry_run import (
+    Untouched,
+    assumed_context,
+    free_s,
+    private_feeder,
+    refusal_of_all,
+    telling,
+)
 from administration.explain.verdict import (
     ClassCondition,
     HostAnswer,
     class_conditions,
     counted,
     host_conclusion,
+    of_one_group,
 )
 from administration.show import shown
 from administration.stopped import stopped_of
@@ -37,7 +45,7 @@ from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
-from scheduler.ports import SlotGroup, SlotSource
+from scheduler.ports import SlotSource
 from scheduler.stages import Stage
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, stages_by_group, traced
 from scheduler.versions import Best
@@ -100,8 +108,15 @@ async def explain_host(
     await choice_of(context, array, decide)
     found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
-    chosen, classes = found.choice.chosen, _refused_classes(found)
+    chosen, bests = found.choice.chosen, bests_of(context)
+    classes = refused_classes(found, bests)
     conditions = [_helped(one, classes, view, catalogue, now) for one in class_conditions(classes.values())]
+
+    def helped(key: ClassKey) -> list[ClassCondition]:
+        own = {key: classes.get(key, ())}
+        found = map(of_one_group, class_conditions(own.values()))
+        return [_helped(one, own, view, catalogue, now) for one in found]
+
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
@@ -130,11 +145,11 @@ async def explain_host(
         "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in context.wants],
         "lease": _lease(catalogue.reserved.leases.get(host_id), found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
-        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(context)],
+        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
         "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
         "groups": [
-            _group(number, place, stages, slots[place], found, catalogue)
+            _group(number, place, stages, slots[place], found, catalogue, helped(found.groups[place].key))
             for number, (place, stages) in enumerate(list(stages_by_group(context, found).items())[:MOST_GROUPS], 1)
         ],
         "groups_total": len(found.groups),
@@ -221,11 +236,10 @@ def gate_help(refusal: Refusal, settings: RankingSettings) -> str:
     match refusal.terms:
         case (_, p, _, gate, _, *more):
             is_busy = refusal.code is RefusalCode.BUSY_BELOW_GATE
-            idle = f"The host gets them with at most {in_words(more[1])} of queued work. " if is_busy else ""
+            idle = f"At most {in_words(more[1])} of queued work" if is_busy else "Valid results on time, for a higher P"
             if p is None:
-                return idle.strip()
-            reached = f"deadline.{gate} of at most {floor(p * 1000.0) / 1000.0:g}"
-            return f"{idle}Valid results on time raise P; the host also passes with {reached}."
+                return f"{idle}."
+            return f"{idle}, or deadline.{gate} of at most {floor(p * 1000.0) / 1000.0:g}."
     return ""
 
 
@@ -248,22 +262,27 @@ def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings,
     return f"{resets}{low} Valid results raise it; a new host starts with `scheduler.{key}` ({start})."
 
 
-def _refused_classes(found: DecisionTrace) -> Mapping[ClassKey, Sequence[Refusal]]:
-    """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups."""
+def refused_classes(
+    found: DecisionTrace, bests: Iterable[tuple[AppId, ProcessorType, Best | Refusal]]
+) -> Mapping[ClassKey, Sequence[Refusal]]:
+    """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups.
+
+    If the host can use an app on one processor type, the types on which it cannot do not count.
+    """
+    unusable = {(app_id, kind) for app_id, kind, best in bests if isinstance(best, Refusal)}
+    usable = {app_id for app_id, _, best in bests if not isinstance(best, Refusal)}
     given = {step.place for step in found.steps if step.given}
     empty = [group for place, group in enumerate(found.groups) if place not in given]
-    refused: dict[ClassKey, list[Refusal]] = {_key(group): [] for group in empty}
+    refused: dict[ClassKey, list[Refusal]] = {group.key: [] for group in empty}
     for group, _, why in found.choice.not_given:
-        refused.get(_key(group), []).append(why)
+        refused.get(group.key, []).append(why)
     for one in found.choice.refused_at_large:
         for group in empty:
-            if one.app_id in (None, group.batch.app_id):
-                refused[_key(group)].append(one.refusal)
-    return refused
-
-
-def _key(group: SlotGroup) -> ClassKey:
-    return group.batch.batch_id, group.job_class.job_class_id, group.urgent
+            app_id = group.batch.app_id
+            is_other = app_id in usable and (app_id, one.processor_type) in unusable
+            if one.app_id in (None, app_id) and not is_other:
+                refused[group.key].append(one.refusal)
+    return {key: telling(whys) for key, whys in refused.items()}
 
 
 async def _array(
@@ -330,9 +349,17 @@ def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
 
 
 def _group(
-    number: int, place: int, stages: Sequence[Stage], slots: int, found: DecisionTrace, catalogue: Catalogue
+    number: int,
+    place: int,
+    stages: Sequence[Stage],
+    slots: int,
+    found: DecisionTrace,
+    catalogue: Catalogue,
+    refused: Sequence[ClassCondition],
 ) -> shapes.GroupShown:
-    """Return a slot group as JSON; `slots` is the number of slots it had before the dry run."""
+    """Return a slot group as JSON; `slots` is the number of slots it had before the dry run, `refused` why it gave no
+    job.
+    """
     group = found.groups[place]
     steps = [step for step in found.steps if step.place == place]
     app = catalogue.apps.get(group.batch.app_id)
@@ -346,8 +373,20 @@ def _group(
         app=None if app is None else app.name,
         slots=slots,
         given=sum(step.given for step in steps),
+        refusals=[shown(shapes.GroupRefusal, one) for one in refused] or rest_refused(steps),
         looks=[step_as_json(step) for step in steps],
     )
+
+
+def rest_refused(steps: Iterable[TraceStep]) -> list[shapes.GroupRefusal]:
+    """Return why a group that gave jobs did not give more, each condition once; nothing for another group."""
+    found: dict[RefusalCode, str] = {}
+    for step in steps:
+        if step.given:
+            more = [] if step.refusal is None else [(step.refusal.code, step.refusal.detail)]
+            for code, why in [*more, *((code, why) for code, _, why in step.passed_over)]:
+                found.setdefault(code, why)
+    return [{"code": code.value, "why": why, "help": ""} for code, why in found.items()]
 
 
 def step_as_json(step: TraceStep) -> shapes.LookShown:

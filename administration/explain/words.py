@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import domain.hosts
@@ -31,9 +31,6 @@ def host_in_words(shown: Document) -> str:
 def _host(shown: Document) -> Iterator[str]:
     host = shown["host"]
     yield shown["verdict"]
-    for one in shown["conditions"]:
-        helps = f" ({one['help']})" if one["help"] else ""
-        yield f"  {one['code']}: {counted(one['groups'], 'group')}; {one['why']}{helps}"
     yield (
         f"host {domain.hosts.host_in_words(host['host_id'], host['domain_name'])}: {host['ncpus']} CPUs of "
         f"{host['flop_per_s']:.3g} flop/s, "
@@ -67,21 +64,8 @@ def _host(shown: Document) -> Iterator[str]:
     yield from _groups(shown)
     for one in shown["left_out"]:
         yield f"left out: batch {one['batch_id']} ({one['name']}), {one['unsent']} unsent: {one['why']}"
-    for one in shown["refused_at_large"]:
-        where = " ".join(str(part) for part in (one["app"], one["processor_type"]) if part)
-        yield f"{where or 'in general'}: {one['code']}: {one['why']}"
 
 
-STAGES = {  # of a request: the jobs that it looks at
-    "leased": "jobs for which the host is reserved",
-    "gated": "jobs that need a fast host",
-    "prompt": "jobs sent first",
-    "locality": "jobs whose files the host has",
-    "beta": "jobs of beta apps",
-    "all": "all jobs in order",
-    "left_over": "jobs that need a fast host, if no other fits",
-    "unpaid": "jobs not charged",
-}
 MARKS = {  # stage -> why its groups come before others
     "leased": "the host is reserved for it",
     "gated": "needs a fast and reliable host",
@@ -102,23 +86,16 @@ def marks_of(group: Document) -> list[str]:
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 
-def outcome_of(group: Document, refused_at_large: Sequence[Document]) -> str:
+def outcome_of(group: Document) -> str:
     """Return what a dry run gives a host of a group, in words.
 
-    >>> nothing = {"app": "pi", "given": 0, "looks": []}
-    >>> outcome_of(nothing, []), outcome_of(nothing, [{"app": "pi"}]), outcome_of({**nothing, "given": 2}, [])
-    ('request already filled', 'refused', '2 given')
-    >>> [outcome_of(nothing, [{"app": None, "processor_type": kind}]) for kind in (None, "nvidia")]
-    ['refused', 'request already filled']
+    >>> nothing = {"given": 0, "refusals": []}
+    >>> [outcome_of({**nothing, **more}) for more in ({}, {"given": 2}, {"refusals": [{"code": "memory"}]})]
+    ['not needed: the request is already filled', '2 given', 'refused']
     """
     if group["given"]:
-        more = any(look["code"] or look["passed_over"] for look in group["looks"])
-        return f"{group['given']} given{', others refused' if more else ''}"
-    at_large = any(
-        one["app"] == group["app"] or (one["app"] is None and one["processor_type"] is None) for one in refused_at_large
-    )
-    refused = at_large or any(look["code"] or look["passed_over"] for look in group["looks"])
-    return "refused" if refused else "request already filled"
+        return f"{group['given']} given"
+    return "refused" if group["refusals"] else "not needed: the request is already filled"
 
 
 def _groups(shown: Document) -> Iterator[str]:
@@ -127,22 +104,13 @@ def _groups(shown: Document) -> Iterator[str]:
         urgent = "".join(f", {mark}" for mark in marks_of(group))
         yield (
             f"  {group['place']}. batch {group['batch_id']} ({group['app']}), class {group['job_class_id']}{urgent}, "
-            f"{group['slots']} slots: {outcome_of(group, shown['refused_at_large'])}"
+            f"{group['slots']} slots: {outcome_of(group)}"
         )
-        for step in group["looks"]:
-            yield f"       {_step(step)}"
+        for one in group["refusals"]:
+            rest, helps = "others refused: " * bool(group["given"]), f" ({one['help']})" * bool(one["help"])
+            yield f"       {rest}{one['code']}: {one['why']}{helps}"
     if shown["groups_total"] > MOST_GROUPS:
         yield f"  and {shown['groups_total'] - MOST_GROUPS} more: see --json"
-
-
-def _step(step: Document) -> str:
-    parts = [f"{step['given']} assigned"] if step["given"] else []
-    if step["code"] is not None:
-        parts.append(f"{step['code']}: {step['why']}")
-    elif step["why"] is not None:
-        parts.append(step["why"])
-    parts += [f"{one['slots']} slots skipped, {one['code']}: {one['why']}" for one in step["passed_over"]]
-    return f"{step['pass']} ({step['processor_type']}): {'; '.join(parts) or 'request already filled'}"
 
 
 def batch_in_words(shown: Document) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -68,7 +69,9 @@ def link_of(event: RaisedEvent, url: str) -> str:
     """Return the address of the page about the event, below the master URL."""
     if event.batch_id is not None:
         return f"{url}console/batches/{event.batch_id}{'/why' if event.kind is EventKind.WORK_STUCK else ''}"
-    return f"{url}console/hosts?show=failing" if event.kind is EventKind.APP_FAILING else f"{url}console/notifications"
+    if event.kind is EventKind.APP_FAILING:
+        return f"{url}console/apps/{quote(str(event.detail['app']), safe='')}"
+    return f"{url}console/notifications"
 
 
 def webhook_body(delivery: Delivery, events: Sequence[RaisedEvent], project: ProjectSettings) -> bytes:

@@ -103,10 +103,10 @@ class Due:
 
 
 TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the delay bound is {5:length}"
-BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host is {2}"
+BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}"
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
-TOO_BUSY = "; without a gate it gets the job with at most {6:length} of queued work, but has {5:length}"
-TOO_LONG = "; without a gate it must finish the job within {6:length}, but takes {5:length}"
+TOO_BUSY = "; without a gate: at most {6:length} of queued work, host has {5:length}"
+TOO_LONG = "; without a gate: within {6:length}, host takes {5:length}"
 FIGURES, FIGURES_WITHOUT = "P {1:.3f}, {3} {4:g}", "no P, {3} {4:g}"
 GATED = {
     Gate.AFAP: "AFAP and late batches",

@@ -247,8 +247,9 @@ WHERE last_rpc_at >= $2::double precision;
 -- Purpose: return hosts most of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
 --   $4 fraction of them that must have failed, $5 app_version_ids whose results do not count, $6 limit.
--- Result: host_id, domain_name; failures, results: of the instances sent to the host since then. Only valid results and
---   failures count, not those that wait for validation, came too late or were aborted.
+-- Result: host_id, domain_name; failures, results: of the instances sent to the host since then; the kinds of failures
+--   (errors, invalid, timed_out); last_at, of the last failure; since ($1). Only valid results and failures count, not
+--   those that wait for validation, came too late or were aborted.
 WITH failed AS MATERIALIZED (
     SELECT host_id, app_version_id
     FROM instance
@@ -256,7 +257,7 @@ WITH failed AS MATERIALIZED (
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
     LIMIT $2
 )
-SELECT often.host_id, host.domain_name, recent.failures, recent.results
+SELECT often.host_id, host.domain_name, recent.*, $1::double precision AS since
 FROM (
     SELECT host_id
     FROM failed
@@ -268,9 +269,13 @@ JOIN host ON host.host_id = often.host_id
 CROSS JOIN LATERAL (
     SELECT
         count(*)::int AS results,
-        (count(*) FILTER (WHERE decided.state <> 'valid'))::int AS failures
+        (count(*) FILTER (WHERE decided.state <> 'valid'))::int AS failures,
+        (count(*) FILTER (WHERE decided.state = 'failed'))::int AS errors,
+        (count(*) FILTER (WHERE decided.state = 'invalid'))::int AS invalid,
+        (count(*) FILTER (WHERE decided.state = 'timed_out'))::int AS timed_out,
+        max(coalesce(decided.reported_at, decided.timeout_at)) FILTER (WHERE decided.state <> 'valid') AS last_at
     FROM (
-        SELECT instance.state
+        SELECT instance.state, instance.reported_at, instance.timeout_at
         FROM instance
         WHERE instance.volunteer_id = host.volunteer_id
             AND instance.sent_at >= $1

@@ -180,14 +180,6 @@ async def test_every_page_needs_sign_in(server: LiveServer) -> None:
             assert found == status, path
             assert "What to do" in page, path
             assert "Traceback" not in page, path
-        _, page = await grace.get("/hosts?show=failing")
-        assert "are not counted" not in page
-        await server.store.settings.set_setting(
-            "storage.keep_ended_s", 86400.0, now=server.clock.now(), who="ada", why="room"
-        )
-        await server.feed()
-        _, page = await grace.get("/hosts?show=failing")
-        assert not missing(page, "ended more than 1 d ago")
 
 
 async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None:

@@ -223,6 +223,7 @@ async def test_failing_app_is_one_event_until_it_recovers(told: LiveServer) -> N
         assert kinds_of(hook) == [["app_failing"]] * 2
         [event] = json.loads(hook.kept[0][1])["events"]
         assert (event["detail"]["app"], event["detail"]["failures"], event["detail"]["results"]) == ("pi", 3, 3)
+        assert event["url"].endswith("/console/apps/pi")
 
 
 async def test_work_that_every_host_refuses_is_an_event(told: LiveServer) -> None:

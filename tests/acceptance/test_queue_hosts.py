@@ -97,7 +97,7 @@ async def test_dry_run_links_to_the_labels_and_to_the_batch(pi: LiveServer) -> N
             for place in (f"/hosts/{host.host_id}/why", f"/batches/{big}/why"):  # the forms are not hers
                 seen = (await vera.get(place))[1].partition("<main")[2]
                 assert "#h-act" not in seen and "#h-labels" not in seen and f"/batches/{big}" in seen
-            pages.append(page.partition('id="h-conditions"')[2].partition("</section>")[0])
+            pages.append(page.partition('id="h-order"')[2].partition("</section>")[0])
             await json_of(pi, "host", "set", str(host.host_id), "--label", "lab")
         own = (await browser.get(f"/batches/{big}/why"))[1]
 

@@ -109,7 +109,8 @@ async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveSer
         _, after = await grace.get("/hosts?show=failing")
 
     assert f"({host.host_id})" in remedy and await failing() == []
-    assert ("10 of the 10" in page, "10 of the 10" in after) == (True, False)
+    link = f'/hosts/{host.host_id}"'
+    assert (link in page, "10 of 10" in page, link in after) == (True, True, False)
 
 
 async def test_every_page_says_that_the_project_is_paused(server: LiveServer) -> None:

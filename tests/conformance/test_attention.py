@@ -100,9 +100,22 @@ async def test_hosts_that_fail_have_enough_results(store: Store) -> None:
 
     assert await failing(store, 3) == [(more.host_id, 3, 3), (half.host_id, 4, 8)]  # by rate
     assert await store.attention.hosts(since=NOW, results=4, failing_fraction=0.5, without=[], limit=9) == [
-        FailingHost(half.host_id, 4, 8, "a")
+        FailingHost(half.host_id, 4, 8, "a", errors=4, last_at=later(NOW, 10.0), since=NOW)
     ]
     assert await failing(store, 3, later(NOW, 11.0)) == []
+
+
+async def test_failing_hosts_have_their_failures_by_kind(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=9)
+    for state, at in ((S.FAILED, 10.0), (S.FAILED, 20.0), (S.TIMED_OUT, 30.0)):
+        await a_failure(store, host, batch.batch_id, state, at)
+    await validated(store, host, batch.batch_id, S.INVALID, S.VALID)
+
+    [found] = await store.attention.hosts(since=NOW, results=5, failing_fraction=0.5, without=[], limit=9)
+
+    assert (found.failures, found.errors, found.invalid, found.timed_out) == (4, 2, 1, 1)
+    assert found.last_at >= later(NOW, 30.0)
 
 
 async def test_only_decided_results_count_for_failing_hosts(store: Store) -> None:

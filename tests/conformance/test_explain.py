@@ -239,6 +239,23 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert "memory: job needs" in words and "too_slow: host needs" in words and "the delay bound is 60 s" in words
 
 
+async def test_refusals_of_a_group_leave_out_unusable_processors(store: Store) -> None:
+    """The app has no version for the host's GPU: groups are refused for their own reasons, or not needed."""
+    await a_registered_version(store)
+    sizes = (1e15, 1e6, 1e6)
+    for number, size in enumerate(sizes):
+        await a_submitted_batch(store, order_key=float(number), job_class=a_job_class(memory_bytes=size))
+    host = await a_calling_host(store, ncpus=1, coprocessors=(Coprocessor(NVIDIA, 1),))
+
+    shown = await explain(store).host(host.host_id)
+
+    large, given, spare = listed(shown, "groups")
+    assert [(one["code"], missing(one["help"], "1 PB")) for one in large["refusals"]] == [("memory", [])]
+    assert [(one["given"], one["refusals"]) for one in (given, spare)] == [(1, []), (0, [])]
+    assert [one["code"] for one in listed(shown, "conditions")] == ["memory"]
+    assert [one["code"] for one in listed(shown, "refused_at_large")] == ["no_app_version"]
+
+
 async def test_explain_host_without_version_says_so(store: Store) -> None:
     await a_registered_version(store)
     await a_submitted_batch(store)
@@ -246,8 +263,9 @@ async def test_explain_host_without_version_says_so(store: Store) -> None:
 
     shown = await explain(store).host(host.host_id)
 
-    [standing] = listed(shown, "standing")
+    [standing], [group] = listed(shown, "standing"), listed(shown, "groups")
     assert standing["refused"] == "platform"
+    assert [one["code"] for one in group["refusals"]] == ["platform"]
     assert shown["would_get"] == []
     assert [one["code"] for one in listed(shown, "refused_at_large")] == ["platform"]
     facts = ("no app has a version", "x86_64-pc-linux-gnu", "windows_x86_64")

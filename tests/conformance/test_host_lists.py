@@ -1,4 +1,4 @@
-"""Tests lists of hosts: slow, failing and silent ones; and all instances sent to a host."""
+"""Tests lists of hosts: slow and silent ones; and all instances sent to a host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from domain.host_lists import (
     HostPlace,
     HostSort,
     ListedHost,
-    RecentFailures,
 )
 from domain.jobs import InstanceState
 from domain.refusals import Whys
@@ -41,7 +40,6 @@ from tests.worlds import (
 
 S = InstanceState
 SLOW = HostChoice(HostKind.SLOW)
-FAILING = HostChoice(HostKind.FAILING, since=NOW)
 
 
 async def pages(store: Store, choice: HostChoice, *, limit: int = 1, looked_at: int = 100) -> list[HostList]:
@@ -136,45 +134,6 @@ async def test_slow_hosts_are_slowest_tenth_of_last_full_ranking(store: Store) -
     assert slowest.relative == pytest.approx(2.718281828**2.9)
     await ranked(store, later(NOW, 1.0), full=False)
     assert ids(await pages(store, SLOW, limit=9)) == [[hosts[29].host_id, hosts[28].host_id, hosts[27].host_id]]
-
-
-async def test_failing_hosts_are_those_with_most_failures_since(store: Store) -> None:
-    one, two, three = [await a_registered_host(store) for _ in range(3)]
-    batch = await a_submitted_batch(store, jobs=9)
-    for host, state, at in (
-        (one, S.FAILED, 100.0),
-        (two, S.FAILED, 200.0),
-        (two, S.TIMED_OUT, 300.0),
-        (three, S.FAILED, 400.0),
-    ):
-        await a_failure(store, host, batch.batch_id, state, at)
-    await a_sent_instance(store, batch.batch_id, one)
-
-    found = await pages(store, FAILING)
-
-    assert ids(found) == [[two.host_id], [three.host_id], [one.host_id]]
-    assert found[0].hosts[0].failures == RecentFailures(1, 0, 1, later(NOW, 300.0))
-    assert [page.since for page in found] == [None, None, None]
-    late = HostChoice(HostKind.FAILING, since=later(NOW, 300.0))
-    assert ids(await pages(store, late, limit=9)) == [[three.host_id, two.host_id]]
-    [few] = await pages(store, FAILING, limit=9, looked_at=2)
-    assert (ids([few]), few.since) == ([[three.host_id, two.host_id]], later(NOW, 300.0))
-
-
-async def test_failing_hosts_come_by_their_share_of_failures(store: Store) -> None:
-    large, small = [await a_registered_host(store) for _ in range(2)]
-    batch = await a_submitted_batch(store, jobs=9)
-    for host, failures in ((large, 3), (small, 1)):
-        for _ in range(failures):
-            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
-    for host in (large, large, large, large, large):
-        sent = await a_sent_instance(store, batch.batch_id, host)
-        await report(store, host, a_report(sent, hav_event=a_hav_event(sent)))
-
-    found = await pages(store, FAILING)
-
-    assert ids(found) == [[small.host_id], [large.host_id]]
-    assert [page.hosts[0].failed_fraction for page in found] == [1.0, 3 / 8]
 
 
 async def test_hosts_without_work_asked_last_and_got_none(store: Store) -> None:

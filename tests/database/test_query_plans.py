@@ -306,7 +306,6 @@ BY_KEY = {  # query -> the indexes it must use
     "hosts_looked_at": {"host_pkey"},
     "selected_hosts": {"host_pkey", "instance_on_host"},
     "slow_hosts": {SLOW_IN_GENERATION_1, "host_app_version_pkey"},
-    "failing_hosts": {"instance_failed", "host_app_version_pkey"},
     "listed_hosts": {"host_pkey", "instance_on_host", "host_app_version_pkey"},
     "results_looked_at": {"instance_of_volunteer"},
     "restricted_hosts": {"host_pkey", "host_by_volunteer"},

@@ -4,19 +4,19 @@ no backups.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasts import risk_of
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState as S
 from domain.restrictions import limit_of
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 from lifecycle.states import DECIDED, HOST_FAILURES
 from store.memory.registry import Registry
-from store.memory.rows import StoredBatch
+from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Work
 from tests.memory.files import MemoryForecasts
 
@@ -58,20 +58,23 @@ class MemoryAttention:
         self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
         """Return the hosts by rate, without the bound of LOOKED_AT."""
-        sent: defaultdict[HostId, list[InstanceState]] = defaultdict(list)
+        sent: defaultdict[HostId, list[StoredInstance]] = defaultdict(list)
         jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
         for row in (row for job in jobs for row in job.instances if row.app_version_id not in without):
             if row.host_id is not None and row.sent_at is not None and row.sent_at >= since:
-                sent[row.host_id].append(row.state)
+                sent[row.host_id].append(row)
         found = list[FailingHost]()
-        for host_id, states in sent.items():
+        for host_id, rows in sent.items():
             host = self._work.hosts[host_id].host
             limited = limit_of(self._registry.restrictions, host)
-            failures = sum(one in HOST_FAILURES for one in states)
-            decided = sum(one in DECIDED for one in states)
+            failed = [one for one in rows if one.state in HOST_FAILURES]
+            decided = sum(one.state in DECIDED for one in rows)
             banned = limited is not None and limited.max_jobs == 0
-            if not banned and decided >= results and failures >= failing_fraction * decided:
-                found.append(FailingHost(host_id, failures, decided, host.domain_name))
+            if not banned and decided >= results and len(failed) >= failing_fraction * decided:
+                counts = Counter(one.state for one in failed)
+                kinds = (counts[S.FAILED], counts[S.INVALID], counts[S.TIMED_OUT])
+                last_at = max((_ended_at(one) for one in failed), default=since)
+                found.append(FailingHost(host_id, len(failed), decided, host.domain_name, *kinds, last_at, since))
         return sorted(found, key=lambda one: (-one.failures / one.results, -one.failures, one.host_id))[:limit]
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
@@ -80,3 +83,9 @@ class MemoryAttention:
 
     async def upkeep(self, *, attempts: int) -> Upkeep:
         return Upkeep(None, Instant(float("inf")), min(len(self._work.todo), LOOKED_AT), 0)
+
+
+def _ended_at(row: StoredInstance) -> Instant:
+    at = row.timeout_at if row.reported_at is None else row.reported_at
+    assert at is not None
+    return at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp
@@ -28,7 +27,6 @@ from domain.host_lists import (
     HostPlace,
     HostSort,
     ListedHost,
-    RecentFailures,
     SlowWith,
 )
 from domain.hosts import Host
@@ -47,7 +45,7 @@ from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
 from domain.restrictions import limit_of
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
-from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
+from lifecycle.states import NO_RESULT, SENT_OF_USE
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
@@ -210,7 +208,7 @@ class MemoryHostLists:
             case HostKind.SLOW:
                 return self._slow(after, limit)
             case HostKind.FAILING:
-                return self._failing(choice.since, after, limit, looked_at)
+                raise ValueError("failing hosts are listed by AttentionViews")
             case HostKind.RESTRICTED:
                 return self._restricted(after, limit)
 
@@ -273,29 +271,6 @@ class MemoryHostLists:
     def _relative(self, host_id: HostId, app_version_id: AppVersionId) -> float | None:
         hav = self._work.hosts[host_id].havs.get(app_version_id)
         return None if hav is None or hav.relaxed.n <= 0 else exp(hav.relaxed.mean)
-
-    def _failing(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        failed = [(_failed_at(row), row.instance_id, row) for row in self._busy() if row.state in HOST_FAILURES]
-        last = sorted((one for one in failed if one[0] >= since), key=lambda one: one[:2], reverse=True)[:looked_at]
-        by_host: defaultdict[HostId, list[tuple[Instant, InstanceState]]] = defaultdict(list)
-        for at, _, row in last:
-            assert row.host_id is not None
-            by_host[row.host_id].append((at, row.state))
-        hosts = [replace(self._listed(one), failures=_failures(by_host[one])) for one in by_host]
-        places = {
-            HostPlace(one.host.host_id, one.failed_fraction, len(by_host[one.host.host_id])): one for one in hosts
-        }
-
-        def key(place: HostPlace) -> tuple[float, int, int]:
-            return place.key, place.second, place.host_id
-
-        found = [one for one in sorted(places, key=key, reverse=True) if after is None or key(one) < key(after)]
-        shown = [places[one] for one in found[:limit]]
-        return HostList(
-            shown,
-            found[limit - 1] if len(found) > limit else None,
-            last[-1][0] if shown and len(last) == looked_at else None,
-        )
 
     def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         if choice.text or choice.sort is not HostSort.NEWEST:
@@ -360,20 +335,6 @@ class MemoryHostLists:
             self._work.credit.get((CreditKind.HOST, host_id), NO_CREDIT),
             refused=stored.refused,
         )
-
-
-def _failed_at(row: StoredInstance) -> Instant:
-    at = row.timeout_at if row.reported_at is None else row.reported_at
-    assert at is not None
-    return at
-
-
-def _failures(some: Sequence[tuple[Instant, InstanceState]]) -> RecentFailures:
-    many = Counter(state for _, state in some)
-    last_at = max(at for at, _ in some)
-    return RecentFailures(
-        many[InstanceState.FAILED], many[InstanceState.INVALID], many[InstanceState.TIMED_OUT], last_at
-    )
 
 
 def _key(place: ResultPlace) -> tuple[float, int]:

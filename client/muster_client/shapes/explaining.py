@@ -136,9 +136,20 @@ LookShown = TypedDict(
 )
 
 
+class GroupRefusal(TypedDict):
+    """A condition that the host does not meet. `help`: what would help, or empty."""
+
+    code: str
+    why: str
+    help: str
+
+
 class GroupShown(TypedDict):
     """A group of equivalent slots, with its `place` in the sequence in which the request searches them, the stages that
     search it, and each evaluation of it.
+
+    `refusals`: why it gave no job, each condition once; none if the request was filled before. Of a group that gave
+    jobs, why it did not give more. If the host can use the app on one type of processor, other types do not count.
     """
 
     place: int
@@ -150,6 +161,7 @@ class GroupShown(TypedDict):
     urgent: bool
     slots: int
     given: int
+    refusals: list[GroupRefusal]
     looks: list[LookShown]
 
 

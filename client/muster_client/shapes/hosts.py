@@ -55,11 +55,12 @@ class SlowShown(TypedDict):
 
 
 class FailuresShown(TypedDict):
-    """A host's failures since `since`: the last week, or less if all hosts together had more than 10,000 failures.
+    """A failing host's failures among its `results` of the last day, from `since`, by which it is failing.
 
-    Failures in batches that ended more than `storage.keep_ended_s` ago are not counted.
+    Results that wait for validation, and those of app versions that fail on half of their hosts, do not count.
     """
 
+    results: int
     errors: int
     invalid: int
     timed_out: int

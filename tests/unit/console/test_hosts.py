@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from administration.hosts import choice_of
-from console.hosts import STATES, asked_of, havs_of, version_of
+from console.hosts import STATES, OrderRow, asked_of, havs_of, rows_of, version_of
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, SlowWith
@@ -13,6 +13,7 @@ from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppId, AppVersionId, HostId, Seconds, later
 from tests.builders import NOW, an_app, an_app_version
+from tests.facts import missing
 
 
 def test_links_to_other_pages_keep_what_was_asked() -> None:
@@ -65,8 +66,7 @@ def test_lists_with_their_own_order_have_no_search(kind: HostKind) -> None:
         choice_of(kind, now=NOW, text="ada")
 
 
-def test_failing_hosts_cover_a_week_and_silent_ones_days() -> None:
-    assert choice_of(HostKind.FAILING, now=NOW).since == later(NOW, -7 * DAY_S)
+def test_silent_hosts_cover_days() -> None:
     assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW, within_s=Seconds(60.0)).since == later(NOW, -60.0)
     assert choice_of(HostKind.WITHOUT_WORK, now=NOW).since == later(NOW, -DAY_S)
@@ -96,3 +96,27 @@ def test_inherited_statistics_name_their_version() -> None:
     found = {row.version: row.inherited for row in havs_of(havs, catalogue, NOW)}
 
     assert found == {new.title: old.title, old.title: ""}
+
+
+def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:
+    plain = {"name": "one", "app": "pi", "job_class_id": 3, "urgent": False, "stages": ["all"], "given": 0}
+    busy = {"code": "not_yet", "why": "2 h > 1 h", "help": "less"}
+    queue = {"code": "queue", "why": "no label", "help": "advice"}
+    shown = {
+        "groups": [
+            {**plain, "batch_id": 1, "given": 1, "urgent": True, "refusals": [{**busy, "help": ""}]},
+            {**plain, "batch_id": 2, "refusals": [busy, queue]},
+            {**plain, "batch_id": 3, "name": "", "refusals": []},
+        ],
+        "conditions": [{"by_label": True}],
+        "left_out": [{"batch_id": 4, "name": "late", "unsent": 9, "why": "Blocked."}],
+    }
+
+    given, refused, spare, left = rows_of(shown)
+
+    assert not missing(given.result, "1") and given.marks and len(given.whys) == 1
+    assert (refused.whys, refused.helps) == (["2 h > 1 h", "no label"], ["less"])
+    assert refused.to_queue and refused.by_label and not given.by_label
+    assert (spare.title, spare.whys) == ("batch 3", [])
+    assert left == OrderRow(4, "late", left.result, ["Blocked."])
+    assert len({given.result, refused.result, spare.result, left.result}) == 4
