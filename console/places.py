@@ -31,7 +31,7 @@ from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
 from web.handlers import PageServices
-from web.moments import DASH, length, moment, number, percent, plural
+from web.moments import DASH, length, moment, number, percent
 
 RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
@@ -251,7 +251,7 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
     >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', '5 further instances wait')
+    ('all sent', 'each job once')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -269,7 +269,7 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
     if standing.breakdown is None:
         return "not ordered yet", ""
     if standing.at is None:
-        return "all sent", plural(batch.counts.unsent, "further instance waits", "further instances wait")
+        return "all sent", "each job once"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (level_deciding(standing), before)))
