@@ -284,8 +284,8 @@ TABS = {
     HostKind.FAILING: (
         "failing",
         (
-            f"At least half of {HOST_RESULTS} or more results of the last day failed, as in Needs attention. Results "
-            "that wait for validation, and of versions that fail on half of their hosts, do not count."
+            f"The hosts that Needs attention counts: of {HOST_RESULTS} or more results of the last day, at least half "
+            "failed. Results that wait for validation, and of versions that fail on half of their hosts, do not count."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),

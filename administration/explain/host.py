@@ -19,12 +19,12 @@ from administration.explain.dry_run import (
     telling,
 )
 from administration.explain.verdict import (
+    OF_HOST,
     ClassCondition,
     HostAnswer,
     class_conditions,
     counted,
     host_conclusion,
-    of_one_group,
 )
 from administration.show import shown
 from administration.stopped import stopped_of
@@ -223,6 +223,21 @@ def _helped(
     if condition.code is RefusalCode.DAILY_QUOTA:
         return replace(condition, help=quota_help(refusal, view, catalogue.settings.scheduler, now))
     return replace(condition, help=gate_help(refusal, catalogue.settings.ranking) or condition.help)
+
+
+LEAST = {  # a host that could take the jobs of a group
+    RefusalCode.MEMORY: "a host that offers {} of memory",
+    RefusalCode.DISK: "a host that offers {} of disk space",
+    RefusalCode.CPUS: "a host that offers {} CPUs",
+}
+
+
+def of_one_group(condition: ClassCondition) -> ClassCondition:
+    """Return the condition of a single group, with the host that it needs: without counts of groups."""
+    if condition.suggestion is None or condition.code not in LEAST:
+        return condition
+    needed = OF_HOST[condition.code].words(condition.suggestion.options[0].value)
+    return replace(condition, help=LEAST[condition.code].format(needed))
 
 
 def gate_help(refusal: Refusal, settings: RankingSettings) -> str:

@@ -262,21 +262,6 @@ def class_conditions(refused: Iterable[Sequence[Refusal]]) -> tuple[ClassConditi
     return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))
 
 
-LEAST = {  # a host that could take the jobs of a group
-    RefusalCode.MEMORY: "a host that offers {} of memory",
-    RefusalCode.DISK: "a host that offers {} of disk space",
-    RefusalCode.CPUS: "a host that offers {} CPUs",
-}
-
-
-def of_one_group(condition: ClassCondition) -> ClassCondition:
-    """Return the condition of a single group, with the host that it needs: without counts of groups."""
-    if condition.suggestion is None or condition.code not in LEAST:
-        return condition
-    needed = OF_HOST[condition.code].words(condition.suggestion.options[0].value)
-    return replace(condition, help=LEAST[condition.code].format(needed))
-
-
 def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
     """Return what would help against refusals by one check.
 
