@@ -133,6 +133,8 @@ def batches_of_classes(groups: Sequence[Document]) -> set[int]:
 
 
 MOST_ROWS = 60  # groups in the table of a dry run
+FULL = "the request was full"
+FULL_BEFORE = f"{FULL}: jobs that need a fast and reliable host are taken before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ def rows_of(shown: Document) -> list[OrderRow]:
     classed = batches_of_classes(shown["groups"])
     by_label = any(one["by_label"] for one in shown["conditions"])
     rows = []
+    last = max((one["place"] for one in shown["groups"] if one["given"]), default=0)
     for group in shown["groups"][:MOST_ROWS]:
         refusals, batch_id = group["refusals"], group["batch_id"]
         to_queue = any(one["code"] == RefusalCode.QUEUE for one in refusals)
@@ -167,7 +170,8 @@ def rows_of(shown: Document) -> list[OrderRow]:
                 batch_id,
                 _title(group) + f", class {group['job_class_id']}" * (batch_id in classed),
                 outcome_of(group),
-                [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals],
+                [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals]
+                or ([FULL if group["place"] > last else FULL_BEFORE] if last and not group["given"] else []),
                 helps,
                 group["app"] or "",
                 marks_of(group),
@@ -179,7 +183,7 @@ def rows_of(shown: Document) -> list[OrderRow]:
 
 
 def _title(one: Document) -> str:
-    return one["name"] or f"batch {one['batch_id']}"
+    return f"{one['name'] or 'batch'} #{one['batch_id']}"
 
 
 class HostPages(Pages[PageServices]):

@@ -91,11 +91,11 @@ def outcome_of(group: Document) -> str:
 
     >>> nothing = {"given": 0, "refusals": []}
     >>> [outcome_of({**nothing, **more}) for more in ({}, {"given": 2}, {"refusals": [{"code": "memory"}]})]
-    ['not needed: the request is already filled', '2 given', 'refused']
+    ['not reached', '2 given', 'refused']
     """
     if group["given"]:
         return f"{group['given']} given"
-    return "refused" if group["refusals"] else "not needed: the request is already filled"
+    return "refused" if group["refusals"] else "not reached"
 
 
 def _groups(shown: Document) -> Iterator[str]:
