@@ -22,6 +22,7 @@ from wire.client import decode_reply, encode_request
 from wire.messages import STATE_UPLOADED
 
 PAUSE_S = 0.1  # after an unanswered request
+LONGEST_S = 120.0  # each node answers or refuses long before, also on a busy machine
 POLITE = "the project cannot serve requests now; your client will try again\n"
 SENT = "SELECT instance_id, job_id, host_id FROM instance WHERE host_id IS NOT NULL"
 ENDED = "SELECT instance_id, host_id FROM instance WHERE reported_at IS NOT NULL"
@@ -70,7 +71,10 @@ class Client:
         self.host.seqno += 1
         self.host.scheduler_url = f"{self.urls[self.at % len(self.urls)]}scheduler"
         try:
-            status, answer = await self.host.post(body)
+            async with asyncio.timeout(LONGEST_S):
+                status, answer = await self.host.post(body)
+        except TimeoutError as error:
+            raise AssertionError(f"{self.host.scheduler_url} did not answer within {LONGEST_S:g} s") from error
         except (aiohttp.ClientError, OSError):
             self.broken += 1
             return False
