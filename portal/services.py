@@ -107,14 +107,9 @@ def reasons_of_dry_run(shown: Document) -> tuple[Reason, ...]:
 def _refusals(shown: Document) -> Iterable[tuple[str, str, int]]:
     if shown["refused"] is not None:
         yield shown["refused"]["code"], shown["refused"]["why"], 1_000_000
-    for one in shown["refused_at_large"]:
-        yield one["code"], one["why"], 1
     for group in shown["groups"]:
-        for look in group["looks"]:
-            if look["code"] is not None:
-                yield look["code"], look["why"], group["slots"]
-            for one in look["passed_over"]:
-                yield one["code"], one["why"], one["slots"]
+        for one in group["refusals"]:
+            yield one["code"], one["why"], group["slots"]
 
 
 def name_of(host: Host) -> str:
