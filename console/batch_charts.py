@@ -131,7 +131,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     if made and state is ForecastState.NOT_YET:
         return f"No forecast since the batch was reopened. {looks}: expect one within {length(most_s)}."
     if state is ForecastState.MOVED:
-        return f"{not_shown(state).capitalize()}. Expect it within {length(most_s)} after the change takes effect."
+        return f"{not_shown(state).capitalize()}. Expect it within {length(most_s)}."
     if made:
         return (
             f"No end is shown: {not_shown(state)} ({made[-1]['method_because']}). Expect the next forecast when "

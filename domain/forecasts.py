@@ -12,7 +12,7 @@ from typing import Protocol
 from domain.batches import Batch
 from domain.forecasting import MOVED_S, is_moving
 from domain.settings import EstimatorSettings
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
+from domain.units import DAY_S, HOUR_S, MINUTE_S, AppId, BatchId, HostId, Instant, Seconds, later
 
 THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
@@ -222,7 +222,7 @@ class ForecastState(StrEnum):
     PAUSED = "paused"  # the batch, its app or queue, or the project is paused
     BLOCKED = "blocked"  # a limit blocks the batch, and it has no forecast that rests on results
     JOBS_FAILED = "jobs_failed"  # every job that has ended failed, and no forecast rests on results
-    MOVED = "moved"  # the latest forecast does not count the last move, end of a pause, or retry of the batch
+    MOVED = "moved"  # the latest forecast is of before the last move, end of a pause or retry, or before all was sent
 
 
 # States in which the latest forecast, if there is one, says nothing about the batch.
@@ -251,6 +251,9 @@ def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> 
     return forecast_state(record.method, record.q90_at - record.made_at, delay_bound_s)
 
 
+SENT_S = 10 * MINUTE_S  # of sending in a forecast: it is not shown after all was sent sooner
+
+
 def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
     """Return the state of a batch's latest forecast, if any. Its q50 is published only if the forecast is shown.
 
@@ -263,9 +266,11 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
     if state not in (ForecastState.NOT_YET, ForecastState.FIRST_RESULTS):
         if last is None:
             return state
-        is_before = counts.unsent > 0 and is_moving(last.moved_at, last.made_at)
+        sending_s = 0.0 if last.terms is None else last.terms.sending_s
+        is_before = (counts.unsent > 0 or sending_s > 0.0) and is_moving(last.moved_at, last.made_at)
+        is_sent = counts.unsent == 0 and sending_s >= SENT_S
         is_retried = counts.jobs_failed < last.jobs_failed
-        return ForecastState.MOVED if is_before or is_retried else state
+        return ForecastState.MOVED if is_before or is_sent or is_retried else state
     if batch.hold is not None and counts.unsent:
         return ForecastState.BLOCKED
     return ForecastState.JOBS_FAILED if counts.jobs_failed and not counts.jobs_validated else state

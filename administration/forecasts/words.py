@@ -168,7 +168,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.PAUSED: "no end while paused",
     ForecastState.BLOCKED: "no end while blocked by a limit",
     ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
-    ForecastState.MOVED: "after a move, pause, outage or retry: a new forecast follows",
+    ForecastState.MOVED: "a new forecast follows",
 }
 
 

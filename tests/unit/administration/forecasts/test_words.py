@@ -48,7 +48,7 @@ from domain.units import HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_batch
 from tests.facts import missing
 
-TERMS = Terms(30, 4, Seconds(5400.0), 0.02, 0.03, 0.5, Seconds(7200.0), 0.6931)
+TERMS = Terms(30, 4, Seconds(540.0), 0.02, 0.03, 0.5, Seconds(7200.0), 0.6931)
 HOLDS = (
     ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host take longer than usual there"),
     ForecastHold(HoldKind.RETRIES, 1, 0.25, (), "1 retry is not sent yet"),
@@ -109,7 +109,7 @@ def test_delays_and_model_inputs_are_listed() -> None:
     text = words(RECORD)
 
     assert not missing(text, *(f"{percent(hold.doubt_fraction)} of the uncertainty: {hold.because}" for hold in HOLDS))
-    assert not missing(text, "30 jobs were open", "4 of them", "takes 1 h 30 min", "2.00 times as long")
+    assert not missing(text, "30 jobs were open", "4 of them", "takes 9 min", "2.00 times as long")
 
 
 def test_expected_failures_are_rounded_by_their_number() -> None:
@@ -177,12 +177,13 @@ def test_pause_does_not_hide_the_end_once_all_is_sent() -> None:
 
 @pytest.mark.parametrize("unsent", [0, 12])
 def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
-    """Until a forecast counts the move. If nothing is unsent, a move changes nothing."""
+    """Until a forecast counts the move. If nothing was unsent, a move changes nothing."""
     counts = BatchCounts(jobs_total=40, in_progress=5, unsent=unsent)
     ends: dict[str, Any] = {"completion_q50_at": RECORD.q50_at, "completion_q90_at": RECORD.q90_at}
     ends |= {"completion_at": RECORD.completion_at}
     batch = a_batch(counts=counts, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), **ends)
-    before = replace(RECORD, moved_at=RECORD.made_at, jobs_failed=0, flag="11 delay bounds")
+    terms = replace(TERMS, sending_s=Seconds(540.0 if unsent else 0.0))
+    before = replace(RECORD, moved_at=RECORD.made_at, jobs_failed=0, flag="11 delay bounds", terms=terms)
     counted = replace(before, moved_at=later(RECORD.made_at, -MOVED_S))
 
     end, present = (end_of(batch, one, NOTHING_STOPPED, NOW) for one in (before, counted))
@@ -195,6 +196,28 @@ def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
     assert end.at_risk is not None
     shown = forecasts_as_json(batch, [before], before, None, app="pi", now=NOW, stopped=NOTHING_STOPPED)
     assert (flag_of(shown) == "", "done about" in forecasts_in_words(shown)) == (unsent > 0, unsent == 0)
+
+
+@pytest.mark.parametrize(
+    ("sending_s", "moved_s", "unsent", "is_shown"),
+    [
+        (HOUR_S, MOVED_S, 0, False),  # all was sent sooner than that forecast counted
+        (HOUR_S, MOVED_S, 1, True),
+        (60.0, MOVED_S, 0, True),
+        (60.0, 0.0, 0, False),  # moved, and all was sent before the next forecast
+        (0.0, 0.0, 0, True),
+    ],
+)
+def test_end_that_counts_sending_is_not_shown_after_it(
+    sending_s: float, moved_s: float, unsent: int, is_shown: bool
+) -> None:
+    batch = a_batch(counts=BatchCounts(jobs_total=40, in_progress=5, unsent=unsent), completion_q50_at=RECORD.q50_at)
+    terms = replace(TERMS, sending_s=Seconds(sending_s))
+    last = replace(RECORD, jobs_failed=0, terms=terms, moved_at=later(RECORD.made_at, -moved_s))
+
+    found = end_of(batch, last, NOTHING_STOPPED, NOW).forecast_state
+
+    assert found is (ForecastState.SHOWN if is_shown else ForecastState.MOVED)
 
 
 @pytest.mark.parametrize(("failed", "is_shown"), [(3, True), (2, False)])
@@ -358,7 +381,9 @@ UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are no
 
 
 def test_slow_sending_is_no_cause_of_slow_results() -> None:
-    assert not cause(UNSENT, sending_s=Seconds(3 * HOUR_S)) and not cause(*HOLDS, left_s=HOUR_S)
+    assert not cause(UNSENT, sending_s=Seconds(3 * HOUR_S)) and not cause(
+        *HOLDS, left_s=HOUR_S, sending_s=Seconds(5400.0)
+    )
     slow = cause(UNSENT, sending_s=Seconds(30.0), slow_turnaround_s=Seconds(30 * HOUR_S))
     assert not missing(slow, "first instances", "more than 2 h", "more than 1 d 6 h") and "24" not in slow
 
