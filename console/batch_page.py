@@ -94,17 +94,23 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
-def suggested_deadline(deadline_at: Instant | None, latest_at: Instant | None, now: Instant) -> Instant | None:
-    """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline.
+def suggested_deadline(
+    deadline_at: Instant | None, latest_at: Instant | None, now: Instant, *, goes_first: bool = False
+) -> Instant | None:
+    """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline, or
+    if the batch `goes_first` because its deadline is near, which a later one would end.
 
     >>> suggested_deadline(Instant(7200.0), Instant(7201.0), Instant(0.0))
     10800.0
     >>> suggested_deadline(Instant(7200.0), Instant(7200.0), Instant(0.0))
     >>> suggested_deadline(Instant(7200.0), None, Instant(9000.0))
+    >>> suggested_deadline(Instant(7200.0), Instant(9000.0), Instant(0.0), goes_first=True)
+    >>> suggested_deadline(Instant(7200.0), Instant(9000.0), Instant(8000.0), goes_first=True)
+    10800.0
     """
     if deadline_at is None or latest_at is None or latest_at <= max(deadline_at, now):
         return None
-    return Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
+    return None if goes_first and now < deadline_at else Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
 
 
 def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, is_gated: bool) -> str:
@@ -118,14 +124,15 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, 
         said.append(f"The batch is {because}")
     if because and first_s:
         place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
-        said.append(f"With a later deadline it has {place} until {length(first_s)} before it")
+        gate = ", and hosts that would finish a job well before it need no gate" if is_gated else ""
+        said.append(f"With a later deadline it has {place}{gate}")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"
         )
     if effect.acts or not said:
         said.append(f"{effect.words[:1].upper()}{effect.words[1:]}")
-    if is_gated:
+    if is_gated and not (because and first_s):
         said.append("Hosts that would finish a job well before the deadline need no gate")
     return ". ".join([*said, "Instances in progress keep their due dates."])
 
@@ -300,8 +307,9 @@ class BatchPages(Pages[PageServices]):
                 choices.effects["deadline"],
                 is_gated=batch.counts.unsent > 0 and Gate.TIGHT in traits_of(self._settings.deadline).gates,
             )
-            latest_at = None if standing.because else shown["completion_q90_at"]  # a later deadline ends its place
-            values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
+            values["suggested_at"] = suggested_deadline(
+                batch.deadline_at, shown["completion_q90_at"], now, goes_first=bool(standing.because)
+            )
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
                 stop = stopped.stop_of(batch)[0]
                 values["moved"] = await self._moved(batch, standing, said, goes_first_at, stop)

@@ -24,7 +24,7 @@ LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 LEAST_USUAL_S = 600.0  # as the forecasts assume between two copies of a job (batch_estimator/chain.py)
 
 # Stored with the copies and shown on pages, without figures: forecasts and due dates have others for the same time.
-ON_SLOW_HOST = "the job is on a slow host, and another one would probably return it sooner"
+SOONER = "one of the last jobs: another host would probably return it sooner"
 LATE = "the job is late, judged by the usual turnaround of its host"
 LOST = "the job is probably lost, judged by the usual turnaround of its host"
 ACCELERATED = "its batch is accelerated, and no instance of the job was sent recently"
@@ -157,7 +157,7 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     )
     if not (is_lost or is_slow):
         return None
-    because = LOST if is_lost else LATE if late >= settings.tail_late_factor else ON_SLOW_HOST
+    because = LOST if is_lost else LATE if late >= settings.tail_late_factor else SOONER
     return LateCopy(late, left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 

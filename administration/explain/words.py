@@ -166,11 +166,11 @@ def unsent_in_words(unsent: int, extras: UnsentExtras) -> str:
     """Return the number of a batch's unsent instances, and which of them are copies and retries.
 
     >>> unsent_in_words(17, UnsentExtras(copies=17)), unsent_in_words(5, UnsentExtras())
-    ('17 copies of slow jobs unsent', '5 unsent')
+    ('17 copies unsent', '5 unsent')
     >>> unsent_in_words(40, UnsentExtras(copies=3, retries=1))
-    '40 unsent, with 3 copies of slow jobs and 1 retry'
+    '40 unsent, with 3 copies and 1 retry'
     """
-    copies = counted(extras.copies, "copy of a slow job", "copies of slow jobs") if extras.copies else ""
+    copies = counted(extras.copies, "copy", "copies") if extras.copies else ""
     retries = counted(extras.retries, "retry", "retries") if extras.retries else ""
     kinds = " and ".join(f"{extras.least}{one}" for one in (copies, retries) if one)
     if kinds and unsent == extras.copies + extras.retries:

@@ -17,7 +17,7 @@ from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
 from lifecycle.settle import settle
 from lifecycle.tail import LATE as LATE_REASON
-from lifecycle.tail import LOST, ON_SLOW_HOST, LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
+from lifecycle.tail import LOST, SOONER, LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 from tests.builders import NOW, a_batch, a_job_class, instance_facts, job_facts
 
 S = InstanceState
@@ -119,7 +119,7 @@ def test_last_job_on_slow_host_gets_an_early_capped_copy() -> None:
     found = late_copy(a_job(SLOW, median_s=HOUR_S))
     assert found is not None
     assert found.rest_s == pytest.approx(2.5 * HOUR_S)
-    assert (found.is_capped, found.copy.because) == (True, ON_SLOW_HOST)
+    assert (found.is_capped, found.copy.because) == (True, SOONER)
     soon = replace(SLOW, sent_at=Instant(NOW - 2.1 * HOUR_S))
     assert late_copy(a_job(soon, median_s=HOUR_S)) is None
     assert late_copy(a_job(SLOW, median_s=HOUR_S), is_last=False) is None
