@@ -56,8 +56,8 @@ e2e: setup system
 main: setup system
 	nice -n 5 $(BIN)/pytest -q -n 3 --dist loadfile --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
 
-# What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT=tests/database for the rest.
-CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
+# What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT="tests/conformance tests/database" for the rest.
+CONTRACT ?= tests/database/test_migrations.py tests/database/test_query_plans.py
 second-postgres: setup system
 	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile -m database $(CONTRACT)
 

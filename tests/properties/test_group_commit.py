@@ -183,7 +183,7 @@ def three_asks(asks: Sequence[dict[str, Any]], kind: Kind, choose: Choose) -> No
         pytest.param(({}, {"row": 1}, {"row": 2}), id="of three rows", marks=MANY),
         pytest.param(({}, {}, {"row": 1}), id="two of one row", marks=MANY),
         pytest.param(({}, BAD, {"row": 1}), id="one bad"),
-        pytest.param((BAD, {}, {"conflicts": 1}), id="one bad and one with a conflict"),
+        pytest.param((BAD, {}, {"conflicts": 1}), id="one bad and one with a conflict", marks=MANY),
     ],
 )
 def test_every_order_of_three_asks_their_steps_and_one_trouble(asks: Sequence[dict[str, Any]], kind: Kind) -> None:
