@@ -101,8 +101,7 @@ class DueRow(StrEnum):
         >>> DueRow.FIXED.because((3600.0, 86400.0), retry=True)
         "fixed: host's queue is empty in 1 h; due at the delay bound of 1 d; a retry or copy"
         """
-        row = f" (row {self.number} of the table of due dates)" if self.number else ""
-        return told(self.sentence, *numbers) + ("; a retry or copy" if retry else "") + row
+        return told(self.sentence, *numbers) + ("; a retry or copy" if retry else "")
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -183,10 +183,10 @@ async def _left_out(
         elif batch.batch_id in in_back_off:
             why = (
                 f"In back-off: {counted(rules.refusals_to_rotate, 'host')} refused its instances and none took one, so "
-                f"they are out of the job array for up to {in_words(rules.cool_off_s)} (feeder.cool_off_s)."
+                f"they are not loaded for up to {in_words(rules.cool_off_s)} (feeder.cool_off_s)."
             )
         else:
-            why = "None of its instances is in the job array, which is filled in the order of the batches."
+            why = "None of its jobs is among those loaded ahead: these are of batches before it."
         found.append({"batch_id": batch.batch_id, "name": batch.name, "unsent": batch.counts.unsent, "why": why})
     return found
 

@@ -83,7 +83,7 @@ def refusal(*arguments: Any, **named: Any) -> Refusal:
 def test_row_1_throughput_is_due_at_the_delay_bound() -> None:
     found = due(QoS.THROUGHPUT, p=None, queue_s=DAY_S)
     assert (found.row.number, found.due_at, found.tight, found.gate) == (1, NOW + D, False, Gate.NONE)
-    assert not missing(found.because, "row 1 of", "throughput", "in 1 d 2 h", "delay bound of 7 d")
+    assert found.row.number == 1 and not missing(found.because, "throughput", "in 1 d 2 h", "delay bound of 7 d")
 
 
 def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
@@ -120,7 +120,9 @@ def test_a_host_that_is_only_busy_is_told_apart(p: float | None) -> None:
 def test_row_2_applies_to_good_hosts_with_or_without_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
     assert (found.row.number, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
-    assert not missing(found.because, "row 2 of", "good host", "P 0.500 >= 0.5", "confidence in 5 h", "due in 5 h")
+    assert found.row.number == 2 and not missing(
+        found.because, "good host", "P 0.500 >= 0.5", "confidence in 5 h", "due in 5 h"
+    )
 
 
 def test_afap_retry_after_completion_waits_for_no_better_host() -> None:
@@ -134,7 +136,9 @@ def test_other_hosts_get_afap_jobs_if_done_within_two_retries() -> None:
     for complete_in_s in (None, 6 * DAY_S):
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
         assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
-        assert not missing(found.because, "row 3 of", "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 2 d")
+        assert found.row.number == 3 and not missing(
+            found.because, "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 2 d"
+        )
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert later.code is RefusalCode.BUSY_BELOW_GATE
 
@@ -145,10 +149,12 @@ def test_afap_due_factor_allows_more_than_the_safe_runtime() -> None:
     hurried = due(QoS.AFAP, p=0.5, afap_due_factor=1.2)
     assert (hurried.due_at, hurried.tight) == (NOW + 6 * HOUR_S, True)
     assert hurried.row is DueRow.PROMPT_2_NO_ESTIMATE
-    assert not missing(hurried.because, "row 2 of", "P 0.500 >= 0.5", "confidence in 5 h", "due in 6 h")
+    assert hurried.row.number == 2 and not missing(hurried.because, "P 0.500 >= 0.5", "confidence in 5 h", "due in 6 h")
     in_turn = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, afap_due_factor=1.5)
     assert (in_turn.due_at, in_turn.tight) == (NOW + 72 * HOUR_S, False)
-    assert not missing(in_turn.because, "row 3 of", "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 3 d")
+    assert in_turn.row.number == 3 and not missing(
+        in_turn.because, "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 3 d"
+    )
     assert due(QoS.AFAP, p=0.5, bound_s=DAY_S, afap_due_factor=10.0).due_at == NOW + DAY_S
     in_turn = due(QoS.AFAP, p=0.2, bound_s=2 * DAY_S, queue_s=19 * HOUR_S, afap_due_factor=10.0)
     assert in_turn.due_at == NOW + 2 * DAY_S
@@ -298,7 +304,9 @@ def test_row_5_host_done_after_completion_is_due_when_done() -> None:
     found = due(complete_in_s=4 * HOUR_S, p=0.9, start_s=600.0)
     assert (found.row.number, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
     assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
-    assert not missing(found.because, "row 5 of", "which is in 4 h", "P 0.900 >= 0.9", "confidence, in 5 h 10 min")
+    assert found.row.number == 5 and not missing(
+        found.because, "which is in 4 h", "P 0.900 >= 0.9", "confidence, in 5 h 10 min"
+    )
 
 
 def test_row_5_is_closed_below_p_tight() -> None:

@@ -58,7 +58,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     assert (chosen.batch.app_id, one.app_version_id, one.host_id, one.volunteer_id) == (1, 1, 1, 1)
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
     assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
-    assert not missing(one.due_terms.because, "row 1 of", "throughput", "1 h", "7 d")
+    assert one.due_terms.row.number == 1 and not missing(one.due_terms.because, "throughput", "1 h", "7 d")
     inputs = one.due_terms.in_full.removeprefix(one.due_terms.because)
     assert not missing(
         inputs, "[muster:", "start 0 s", "queue 0 s", "R 1 h", "R_q 2 h 30 min", "P 0.500", "gate none 0]"
@@ -72,7 +72,9 @@ def test_a_tight_job_says_so() -> None:
     (chosen,) = choose(an_asking(), array(a_group(1, **AFAP))).chosen
     assert (chosen.assignment.tight, chosen.assignment.due_at) == (True, NOW + 2.5 * JOB_S)
     assert chosen.assignment.due_terms.row is DueRow.PROMPT_2_NO_ESTIMATE
-    assert not missing(chosen.assignment.due_terms.because, "row 2 of", "P 0.500 >= 0.5")
+    assert chosen.assignment.due_terms.row.number == 2 and not missing(
+        chosen.assignment.due_terms.because, "P 0.500 >= 0.5"
+    )
 
 
 def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:
