@@ -416,7 +416,7 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
 
 
 def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
-    """Return the item about the failing versions of an app: also for the owner of the batch with nearly all of them."""
+    """Return the item about the failing versions of an app, which is also for the owner of the batch they fail with."""
     one, all_ = found.worst, found.versions
     app, version = f"apps/{one.app}", f"apps/{one.app}/versions/{one.app_version_id}"
     errors, figures = f"{version}#h-errors", {"hosts": one.hosts, "hosts_failing": one.failing}
@@ -428,14 +428,14 @@ def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
         subject, link, read = f"{len(all_)} versions of {one.app}", app, f"read the errors of {one.version}"
         withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
     batch = facts.waiting.get(found.batch_id) if found.batch_id else None
-    of = "" if batch is None else f"; nearly all failures are of {_titled(batch.batch_id, batch.name)}"
+    of = "" if batch is None else f"nearly all failures are of {_titled(batch.batch_id, batch.name)}; "
     see = [] if batch is None else [Remedy("read the errors of this batch", f"batches/{batch.batch_id}/errors")]
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
         subject,
         link,
-        f"{found.latest}{of}",
+        f"{of}{found.latest}",
         [*see, Remedy(read, errors), withdraw],
         figures={**figures, "failures": one.failures},
         batch_id=found.batch_id,
