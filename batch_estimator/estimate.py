@@ -26,10 +26,10 @@ from domain.formatting import in_words
 from domain.units import HostId, Instant, Seconds
 
 MOST_HOSTS = 5
-STATES = {  # of one instance, and of several
-    HoldKind.OVERDUE: ("takes longer than usual there", "take longer than usual there"),
-    HoldKind.QUORUM: ("is to agree with an existing result", "are to agree with an existing result"),
-    HoldKind.IN_PROGRESS: ("is awaited, not late yet", "are awaited, not late yet"),
+STATES = {
+    HoldKind.OVERDUE: "longer than usual there",
+    HoldKind.QUORUM: "to agree with an existing result",
+    HoldKind.IN_PROGRESS: "not late yet",
 }
 
 
@@ -62,8 +62,8 @@ def holds_of(
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
-    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, takes longer than usual there
-    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is awaited, not late yet
+    overdue 0.3 (7,) 1 needed result is awaited from 1 host for up to 1 d, longer than usual there
+    in_progress 0.1 (8,) 1 needed result is awaited from 1 host for up to 60 s, not late yet
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
     holds = []
@@ -90,8 +90,8 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Fo
     first = np.lexsort((hosts, -per_host))[:MOST_HOSTS]
     ids = tuple(HostId(int(host)) for host in hosts[first])
     because = (
-        f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
-        f"{in_words(float(out.age_s[chosen].max()))}, {STATES[kind][slots > 1]}"
+        f"{slots} needed result{'s are' if slots > 1 else ' is'} awaited from {len(hosts)} "
+        f"host{'s' * (len(hosts) > 1)} for up to {in_words(float(out.age_s[chosen].max()))}, {STATES[kind]}"
     )
     return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
 

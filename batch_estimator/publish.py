@@ -196,8 +196,8 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
         return f"no end is shown: at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
         if most_spent_fraction >= 1.0:
-            return "an open job has no retries left: if its last instance fails, the job fails"
-        return f"an open job has used {percent(most_spent_fraction)} of its retries"
+            return "at least one open job has no retries left: if its last instance fails, the job fails"
+        return f"at least one open job has used {percent(most_spent_fraction)} of its retries"
     return None
 
 

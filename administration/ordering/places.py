@@ -9,6 +9,7 @@ from typing import TypeAlias
 from domain.batches import Batch, QoS, is_late, place_of
 from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
+from domain.formatting import in_words
 from domain.insight import MOST_NAMED, WorkAhead
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import NO_GATE
@@ -55,13 +56,14 @@ def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> s
     }
 
 
-def because_of(urgent: Batch, now: Instant) -> str:
+def because_of(urgent: Batch, catalogue: Catalogue, now: Instant) -> str:
     """Return why most requests take a batch before the others."""
-    if urgent.qos is QoS.AFAP:
+    if urgent.qos is QoS.AFAP or urgent.deadline_at is None:
         return "it is an AFAP batch"
-    return (
-        "its deadline has passed (after those in time)" if is_late(urgent.deadline_at, now) else "its deadline is near"
-    )
+    if is_late(urgent.deadline_at, now):
+        return "its deadline has passed (after those in time)"
+    from_at = catalogue.sent_first_from(urgent.app_id, urgent.qos, urgent.deadline_at, unpaid=urgent.unpaid)
+    return f"less than {in_words(urgent.deadline_at - from_at)} remain until its deadline"
 
 
 async def sent_first(
@@ -81,7 +83,7 @@ async def sent_first(
         gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id], settings=catalogue.settings.deadline)
         gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it
         one = found[batch.batch_id] = FirstSent(
-            batch, because_of(batch, now), ahead, gated, is_late(batch.deadline_at, now)
+            batch, because_of(batch, catalogue, now), ahead, gated, is_late(batch.deadline_at, now)
         )
         ahead = _with(ahead, [one])
     return found
@@ -145,7 +147,7 @@ async def _turn(
     if batch.batch_id in first or (free and urgent_of([batch], catalogue, now)):
         before = [one for one in first.values() if one.place < _first_place(batch, now)]
         ahead = WorkAhead(first=[one.batch for one in before[:MOST_NAMED]])
-        return sent_first_because(because_of(batch, now)), _with(ahead, before)
+        return sent_first_because(because_of(batch, catalogue, now)), _with(ahead, before)
     at, apps = place_of(batch), catalogue.sent_apps()
     ahead = await store.waiting.work_before(at, MOST_AHEAD, apps, without=unrunnable)
     overtaking = _overtaking(batch, first)
