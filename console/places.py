@@ -393,7 +393,7 @@ def level_effect(standing: PlaceShown, stop: str, words: str, *, idle: bool) -> 
     >>> level_effect(PlaceShown(PlaceInOrder(1, 1)), "", "standby goes last", idle=True)
     'No level moves it now: no other batch would change places with it.'
     >>> level_effect(PlaceShown(PlaceInOrder(3, 3), first=2), "", "standby goes last", idle=True)
-    'No level moves it now: the other batches are sent first, whatever its level.'
+    'No level moves it now: the other batches are sent first at any level.'
     >>> level_effect(PlaceShown(PlaceInOrder(1, 2)), "", "standby goes last", idle=False)
     'Standby goes last.'
     """
@@ -403,11 +403,7 @@ def level_effect(standing: PlaceShown, stop: str, words: str, *, idle: bool) -> 
         return "All its jobs are sent. The level matters only for more instances of them."
     if idle:
         alone = standing.at.of - standing.first <= 1 < standing.at.of
-        why = (
-            "the other batches are sent first, whatever its level"
-            if alone
-            else "no other batch would change places with it"
-        )
+        why = "the other batches are sent first at any level" if alone else "no other batch would change places with it"
         why = f"it is {standing.because}" if standing.because else why
         return f"No level moves it now: {why}."
     if standing.because:

@@ -237,7 +237,9 @@ def test_what_holds_the_batch_is_named_with_its_hosts() -> None:
     assert holds[HoldKind.OVERDUE].host_ids == (7,)
     assert holds[HoldKind.IN_PROGRESS].host_ids == (8,)
     assert holds[HoldKind.RETRIES].slots == 1
-    assert not missing(holds[HoldKind.OVERDUE].because, "1 needed result", "1 host", "up to 6 d 16 h", "longer than usual")
+    assert not missing(
+        holds[HoldKind.OVERDUE].because, "1 needed result", "1 host", "up to 6 d 16 h", "longer than usual"
+    )
 
 
 def test_jobs_that_wait_for_their_quorum_are_counted() -> None:
