@@ -399,6 +399,9 @@ class SelectedBatches(Pages[PageServices]):
         if what == CHANGE:
             title += ": " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.given().items())
             words = await self._moves([batch for batch in batches if batch.batch_id in done])
+            if changes.level is not None:
+                was = {one.batch_id: one.level for one in batches if one.level.value != changes.level}
+                words = {one: f"level was {was[one]}; {said}" if one in was else said for one, said in words.items()}
         elif what == RETRY:
             words = {one: f"{plural(count, 'failed job')} opened again" for one, count in done.items()}
             title = (

@@ -124,7 +124,7 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, 
         said.append(f"The batch is {because}")
     if because and first_s:
         place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
-        gate = ", and hosts that would finish a job well before it need no gate" if is_gated else ""
+        gate = ", but hosts that would finish a job well before it need no gate" if is_gated else ""
         said.append(f"With a later deadline it has {place}{gate}")
     elif first_s:
         said.append(

@@ -19,6 +19,7 @@ from console.over_time import ASKS, begins_at, charts_of, gaps_of, range_links, 
 from console.restrictions import pauses_shown
 from domain.access import Role
 from domain.errors import InvalidInputError
+from domain.formatting import roughly
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
 from web.handlers import Pages, PageServices, get
@@ -215,7 +216,7 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
-            "begins_at": begins_at(found, window),
+            "begins": "" if (first_at := begins_at(found, window)) is None else roughly(now - first_at),
             "gaps": gaps_of(found, min(now, window.to_at)),
             "ready": ready_of(workers),
             "codes": codes_of(workers)[:12],

@@ -429,14 +429,18 @@ def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
         withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
     batch = facts.waiting.get(found.batch_id) if found.batch_id else None
     of = "" if batch is None else f"nearly all failures are of {_titled(batch.batch_id, batch.name)}; "
-    see = [] if batch is None else [Remedy("read the errors of this batch", f"batches/{batch.batch_id}/errors")]
+    remedies = [Remedy(read, errors), withdraw]
+    if batch is not None:
+        is_paused = pause_of(facts.stopped.restrictions, batch) is not None
+        first = Remedy("read the errors of this batch", f"batches/{batch.batch_id}/errors")
+        remedies = [first, *_for_failing(batch, is_paused=is_paused, failing=all_)]
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
         subject,
         link,
         f"{of}{found.latest}",
-        [*see, Remedy(read, errors), withdraw],
+        remedies,
         figures={**figures, "failures": one.failures},
         batch_id=found.batch_id,
         weight=one.failing_fraction,
@@ -445,16 +449,12 @@ def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
     )
 
 
-def _named(one: FailingHost) -> str:
-    return host_in_words(one.host_id, one.domain_name)
-
-
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
     rates = [f" with {one.failures} of {one.results}" if len(hosts) > 1 else "" for one in hosts]
-    some = zip(hosts[:NAMED_HOSTS], rates, strict=False)
-    named = ", ".join(f"{_named(one)}{rate}" for one, rate in some) + ", …" * (len(hosts) > NAMED_HOSTS)
+    names = [host_in_words(one.host_id, one.domain_name) for one in hosts[:NAMED_HOSTS]]
+    named = ", ".join(map("".join, zip(names, rates, strict=False))) + ", …" * (len(hosts) > NAMED_HOSTS)
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
     worst = hosts[0]
     yield Item(
@@ -464,11 +464,9 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed, without versions that fail on half of their hosts",
         [
-            Remedy(
-                f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
-            ),
+            Remedy(f"read the results of {names[0]}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
+            Remedy(f"ban host {names[0]}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,

@@ -41,11 +41,16 @@ class BatchEnd:
     provisional: bool = False
 
 
+MUCH = 0.1  # share of the uncertainty that unsent instances may have if a batch only waits for results
+
+
 def waits_for_results(last: ForecastRecord | None, left_s: float) -> bool:
     """Return whether instances in progress, not its unsent ones, delay a batch most by its latest forecast. `left_s`:
     until its deadline.
     """
-    if last is None or last.terms is None or not last.holds or last.holds[0].kind is HoldKind.NOT_SENT:
+    if last is None or last.terms is None or not last.holds:
+        return False
+    if any(one.kind is HoldKind.NOT_SENT and one.doubt_fraction >= MUCH for one in last.holds):
         return False
     return not 0.0 < left_s < last.terms.sending_s
 
