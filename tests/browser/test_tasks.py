@@ -80,7 +80,7 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     await expect(
         tab.page.get_by_text(re.compile("^None of 3 hosts .* 10 TB of memory; 3 hosts would pass"))
     ).to_be_visible()
-    await expect(tab.page.get_by_text("0 of 3 hosts would get jobs")).to_be_visible()
+    await expect(tab.page.get_by_role("row", name=re.compile("memory .* 3 of 3"))).to_be_visible()
     await tab.page.get_by_role("link", name="Unsent instances").click()
     await tab.page.get_by_role("link", name="Why is it not sent?").first.click()
 
