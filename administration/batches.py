@@ -26,7 +26,7 @@ from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.ordering.places import Urgent, sent_first, turn_of
 from administration.show import shown
-from administration.stopped import Stopped, stopped_of
+from administration.stopped import NOTHING_STOPPED, Stopped, stopped_of
 from batch_estimator.preview import Previewer
 from domain.batches import UNNUMBERED, Batch, QoS
 from domain.clock import Clock
@@ -326,7 +326,8 @@ class Batches:
 
     async def change(self, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool) -> shapes.Importance:
         """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
-        now, stopped = self._clock.now(), await stopped_of(self._store, self._clock)
+        now = self._clock.now()
+        stopped = NOTHING_STOPPED if asked.level is None else await stopped_of(self._store, self._clock)
         await set_importance(self._store, batch_id, asked, by_operator=by_operator, now=now, stopped=stopped)
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}

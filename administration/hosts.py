@@ -17,7 +17,7 @@ from muster_client import shapes
 
 def listed_as_json(one: ListedHost) -> shapes.ListedHostShown:
     """Return a listed host, and why it is slow or failing."""
-    failures = one.failures and shown(shapes.FailuresShown, one.failures)
+    failures = one.failures and shown(shapes.HostFailuresShown, one.failures)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures, credit=one.credit.total)
 

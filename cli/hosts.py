@@ -56,8 +56,8 @@ async def list_hosts(
     """List hosts by id, or only hosts without work, slow, failing, silent or restricted hosts.
 
     slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: those
-    of muster attention, most of whose results of the last day failed. restricted: hosts that are banned or limited, or
-    whose volunteer is.
+    of muster attention, at least half of whose results of the last day failed. restricted: hosts that are banned or
+    limited, or whose volunteer is.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:

@@ -125,7 +125,7 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, 
     if because and first_s:
         place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
         gate = ", but hosts that would finish a job well before it need no gate" if is_gated else ""
-        said.append(f"With a later deadline it has {place}{gate}")
+        said.append(f"With a deadline more than {length(first_s)} away it has {place}{gate}")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"

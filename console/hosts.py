@@ -134,7 +134,6 @@ def batches_of_classes(groups: Sequence[Document]) -> set[int]:
 
 MOST_ROWS = 60  # groups in the table of a dry run
 FULL = "the request was full"
-FULL_BEFORE = f"{FULL}: jobs that need a fast and reliable host are taken before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,6 @@ def rows_of(shown: Document) -> list[OrderRow]:
     classed = batches_of_classes(shown["groups"])
     by_label = any(one["by_label"] for one in shown["conditions"])
     rows = []
-    last = max((one["place"] for one in shown["groups"] if one["given"]), default=0)
     for group in shown["groups"][:MOST_ROWS]:
         refusals, batch_id = group["refusals"], group["batch_id"]
         to_queue = any(one["code"] == RefusalCode.QUEUE for one in refusals)
@@ -171,7 +169,7 @@ def rows_of(shown: Document) -> list[OrderRow]:
                 _title(group) + f", class {group['job_class_id']}" * (batch_id in classed),
                 outcome_of(group),
                 [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals]
-                or ([FULL if group["place"] > last else FULL_BEFORE] if last and not group["given"] else []),
+                or ([FULL] if shown["would_get"] and not group["given"] else []),
                 helps,
                 group["app"] or "",
                 marks_of(group),
@@ -265,7 +263,7 @@ PER_READ = 500  # rows of a CSV file that are read at once
 CSV_COLUMNS = [name for name in shapes.ListedHostShown.__annotations__ if name not in ("slow", "failures")]
 MORE_COLUMNS = {
     HostKind.SLOW: [*shapes.SlowShown.__annotations__],
-    HostKind.FAILING: [*shapes.FailuresShown.__annotations__],
+    HostKind.FAILING: [*shapes.HostFailuresShown.__annotations__],
 }
 DATED = {HostKind.SILENT: "No contact for (days)", HostKind.WITHOUT_WORK: "Asked in the last (days)"}
 MOST_DAYS = 3650.0

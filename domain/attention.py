@@ -159,7 +159,7 @@ def by_app(failing: Iterable[FailingVersion]) -> Mapping[str, FailingApp]:
 
 @dataclass(frozen=True, slots=True)
 class FailingHost:
-    """A host that is not banned, and most of whose `results` since an instant, valid or failed, are `failures`.
+    """A host that is not banned: at least half of its `results` since an instant, valid or failed, are `failures`.
 
     The failures are errors, invalid results and timeouts. `last_at`: the report of the last one, or the end of its
     grace period.

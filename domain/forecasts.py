@@ -222,7 +222,7 @@ class ForecastState(StrEnum):
     PAUSED = "paused"  # the batch, its app or queue, or the project is paused
     BLOCKED = "blocked"  # a limit blocks the batch, and it has no forecast that rests on results
     JOBS_FAILED = "jobs_failed"  # every job that has ended failed, and no forecast rests on results
-    MOVED = "moved"  # the latest forecast is of before the last move, end of a pause or retry, or before all was sent
+    MOVED = "moved"  # the latest forecast is of before a move, end of a pause or retry, or counts sending that ended
 
 
 # States in which the latest forecast, if there is one, says nothing about the batch.

@@ -24,8 +24,8 @@ class HostKind(StrEnum):
 
     ALL: newest first. WITHOUT_WORK: hosts without jobs in progress, whose last request, after `since`, asked for work
     and got none, newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1),
-    slowest first. FAILING: the hosts of Needs attention that fail most results, worst first; only AttentionViews lists
-    them. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
+    slowest first. FAILING: the hosts of Needs attention that fail half of their results, worst first; only
+    AttentionViews lists them. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
     hosts that are banned or limited, or whose volunteer is, newest first.
     """
 

@@ -76,4 +76,9 @@ def quota_refusal(grant: QuotaGrant) -> Refusal:
         "{3}, each gets one job per idle processor"
     )
     terms = whose, grant.sent, grant.quota, grant.quota // FREE_PART
-    return Refusal(RefusalCode.DAILY_QUOTA, sentence, terms, figures="{1} jobs sent today to the {0}, quota {2}")
+    return Refusal(
+        RefusalCode.DAILY_QUOTA,
+        sentence,
+        terms,
+        figures="{1} jobs sent today to the {0}, shared quota {2}: above {3}, one per idle processor",
+    )

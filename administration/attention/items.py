@@ -272,8 +272,8 @@ def _for_failing(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVers
     """Return the remedies for a batch whose jobs fail. `failing`: the failing versions that its jobs used."""
     link, found = f"batches/{batch.batch_id}", list[Remedy]()
     if batch.state is BatchState.ACTIVE:
+        found += [] if is_paused else [Remedy("pause the batch", f"{link}#restrict", Right.SUBMIT)]
         found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
-        found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
     if len(failing) == 1:
         page = f"apps/{failing[0].app}/versions/{failing[0].app_version_id}?state=withdrawn"
         found.append(Remedy(f"withdraw {failing[0].title} if the version is wrong", page, Right.OPERATE))
@@ -460,7 +460,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
-        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {named}",
+        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} half of the results or more: {named}",
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed, without versions that fail on half of their hosts",
         [

@@ -203,7 +203,7 @@ class AttentionViews:
         return by_app(await self.failing_versions(await self._restrictions()))
 
     async def failing_hosts(self) -> Sequence[FailingHost]:
-        """Return the hosts most of whose results fail, the worst first."""
+        """Return the hosts at least half of whose results fail, the worst first."""
         return (await self._of_hosts(await self._restrictions())).hosts
 
     async def hosts(self, choice: HostChoice, *, after: HostPlace | None, limit: int) -> HostList:

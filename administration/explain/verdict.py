@@ -388,7 +388,10 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
-LATER = "A later deadline: hosts that would finish a job well before it need no gate, but it is not sent first then."
+LATER = (
+    "A later deadline: hosts that would finish a job well before it need no gate, but the batch may lose its place "
+    "among those sent first."
+)
 HELPS_LATE = {  # hosts get first instances of a late batch
     RefusalCode.BELOW_GATE: f"{LATER} A lower p_afap is not suggested: hosts below it would postpone other work, and "
     "the batch would wait for the slowest of them.",

@@ -45,12 +45,12 @@ MUCH = 0.1  # share of the uncertainty that unsent instances may have if a batch
 
 
 def waits_for_results(last: ForecastRecord | None, left_s: float) -> bool:
-    """Return whether instances in progress, not its unsent ones, delay a batch most by its latest forecast. `left_s`:
-    until its deadline.
+    """Return whether a batch waits for results only: its unsent instances have less than MUCH of the uncertainty of its
+    latest forecast, and are sent until its deadline. `left_s`: until then.
     """
     if last is None or last.terms is None or not last.holds:
         return False
-    if any(one.kind is HoldKind.NOT_SENT and one.doubt_fraction >= MUCH for one in last.holds):
+    if any(one.kind in (HoldKind.NOT_SENT, HoldKind.RETRIES) and one.doubt_fraction >= MUCH for one in last.holds):
         return False
     return not 0.0 < left_s < last.terms.sending_s
 

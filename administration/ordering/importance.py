@@ -324,11 +324,13 @@ async def _moves(
 async def _level_moves(store: PostgresStore, batch: Batch, level: ServiceLevel, now: Instant, stopped: Stopped) -> bool:
     """Return whether a level, a strict tier, changes a batch's position, or may change it because that is not known.
 
-    The end of a pause starts a new rate by itself.
+    That of a paused batch is not known.
     """
     rules, ids = store.ordering_rules, [batch.batch_id]
-    if pause_of(stopped.restrictions, batch) is not None or not await rules.with_fresh(ids):
+    if not await rules.with_fresh(ids):
         return False
+    if pause_of(stopped.restrictions, batch) is not None:
+        return True
     catalogue = await store.applications.load_catalogue()
     apps, unrunnable = catalogue.sent_apps(), stopped.unrunnable
     records, places = await rules.breakdowns(ids), await rules.places(ids, apps, without=unrunnable)

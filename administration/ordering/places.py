@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -63,6 +64,8 @@ def because_of(urgent: Batch, catalogue: Catalogue, now: Instant) -> str:
     if is_late(urgent.deadline_at, now):
         return "its deadline has passed (after those in time)"
     from_at = catalogue.sent_first_from(urgent.app_id, urgent.qos, urgent.deadline_at, unpaid=urgent.unpaid)
+    if from_at == -math.inf:
+        return "it has a deadline, and no host of its app is ranked yet"
     return f"less than {in_words(urgent.deadline_at - from_at)} remain until its deadline"
 
 

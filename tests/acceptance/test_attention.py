@@ -17,6 +17,7 @@ from tests.browser.scene import OPERATOR, add_operator, tell
 from tests.conformance.test_host_lists import a_failure
 from tests.facts import missing
 from tests.worlds import a_registered_host
+from wire.messages import STATE_COMPUTE_ERROR
 
 
 @pytest.fixture
@@ -132,3 +133,16 @@ async def test_app_that_no_host_can_run_is_the_last_choice(server: LiveServer) -
         choice = page.partition('<select name="app">')[2].partition("</select>")[0]
         assert re.findall(r"<option[^>]*>(\w+)", choice) == ["pi", "ice"]
     assert "app = &#34;pi&#34;" in pages[1]
+
+
+async def test_use_of_a_version_has_its_failures(server: LiveServer) -> None:
+    await server.add_app()
+    await server.submit(jobs={"count": 1})
+    host = await server.add_host()
+    [task] = await host.ask()
+    host.end(task, STATE_COMPUTE_ERROR, 1)
+    await host.call()
+
+    [shown] = (await server.create("GET", "/apps/pi/use"))["use"]
+
+    assert (shown["failures"]["errors"], shown["failures"]["timed_out"]) == (1, 0)

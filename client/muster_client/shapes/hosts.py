@@ -55,17 +55,22 @@ class SlowShown(TypedDict):
 
 
 class FailuresShown(TypedDict):
-    """A failing host's failures among its `results` of the last day, from `since`, by which it is failing.
+    """Failures since an instant."""
 
-    Results that wait for validation, and those of app versions that fail on half of their hosts, do not count.
-    """
-
-    results: int
     errors: int
     invalid: int
     timed_out: int
     last_at: float
     since: float
+
+
+class HostFailuresShown(FailuresShown):
+    """A failing host's failures among its `results` of the last day, by which it is failing.
+
+    Results that wait for validation, and those of app versions that fail on half of their hosts, do not count.
+    """
+
+    results: int
 
 
 class VersionUseShown(TypedDict):
@@ -102,7 +107,7 @@ class ListedHostShown(HostShown):
     n_error: int
     n_timeout: int
     slow: SlowShown | None
-    failures: FailuresShown | None
+    failures: HostFailuresShown | None
 
 
 class HostPage(TypedDict):

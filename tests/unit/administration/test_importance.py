@@ -100,8 +100,6 @@ async def test_level_that_keeps_the_position_starts_no_new_rate(store: MemorySto
     first, alone = await submitted(store, qos="afap"), Stopped(unrunnable={ahead})
     catalogue = await store.applications.load_catalogue()
     await Orderer(store.ordering, lambda: catalogue, HandClock()).run_once()
-    restricted = Restriction(Restricted.BATCH, str(behind), 0, "", "ada", NOW)
-    paused = Stopped(restrictions={(Restricted.BATCH, str(behind)): restricted})
 
     async def moved_by(batch_id: BatchId, level: str, stopped: Stopped = NOTHING_STOPPED) -> bool:
         await set_importance(
@@ -111,7 +109,7 @@ async def test_level_that_keeps_the_position_starts_no_new_rate(store: MemorySto
 
     assert not await moved_by(first, "expedite") and not await moved_by(first, "standby")
     assert not await moved_by(ahead, "expedite") and not await moved_by(behind, "standby")
-    assert not await moved_by(behind, "expedite", paused) and not await moved_by(behind, "expedite", alone)
+    assert not await moved_by(behind, "expedite", alone)
     assert not await moved_by(behind, "normal")
     assert await moved_by(ahead, "standby") and await moved_by(behind, "expedite")
     sent = await submitted(store)
@@ -119,6 +117,9 @@ async def test_level_that_keeps_the_position_starts_no_new_rate(store: MemorySto
     for _ in range(2):
         await a_sent_instance(store, sent, host)
     assert not await moved_by(sent, "standby")
+    held = await submitted(store)
+    restricted = Restriction(Restricted.BATCH, str(held), 0, "", "ada", NOW)
+    assert await moved_by(held, "expedite", Stopped(restrictions={(Restricted.BATCH, str(held)): restricted}))
 
 
 async def test_deadline_that_is_sent_first_starts_a_new_rate(store: MemoryStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from administration.hosts import choice_of
-from console.hosts import FULL, FULL_BEFORE, STATES, OrderRow, asked_of, havs_of, rows_of, version_of
+from console.hosts import FULL, STATES, OrderRow, asked_of, havs_of, rows_of, version_of
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, SlowWith
@@ -104,11 +104,12 @@ def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:
     queue = {"code": "queue", "why": "no label", "help": "advice"}
     shown = {
         "groups": [
-            {**plain, "place": 1, "batch_id": 5, "refusals": []},
-            {**plain, "place": 2, "batch_id": 1, "given": 1, "urgent": True, "refusals": [{**busy, "help": ""}]},
-            {**plain, "place": 3, "batch_id": 2, "refusals": [busy, queue]},
-            {**plain, "place": 4, "batch_id": 3, "name": "", "refusals": []},
+            {**plain, "batch_id": 5, "refusals": []},
+            {**plain, "batch_id": 1, "given": 1, "urgent": True, "refusals": [{**busy, "help": ""}]},
+            {**plain, "batch_id": 2, "refusals": [busy, queue]},
+            {**plain, "batch_id": 3, "name": "", "refusals": []},
         ],
+        "would_get": [{}],
         "conditions": [{"by_label": True}],
         "left_out": [{"batch_id": 4, "name": "late", "unsent": 9, "why": "Blocked."}],
     }
@@ -118,8 +119,8 @@ def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:
     assert not missing(given.result, "1") and given.marks and len(given.whys) == 1
     assert (refused.whys, refused.helps) == (["2 h > 1 h", "no label"], ["less"])
     assert refused.to_queue and refused.by_label and not given.by_label
-    assert (spare.title, spare.whys, before.whys) == ("batch #3", [FULL], [FULL_BEFORE])
+    assert (spare.title, spare.whys, before.whys) == ("batch #3", [FULL], [FULL])
     assert left == OrderRow(4, "late #4", left.result, ["Blocked."])
-    nothing = {**shown, "groups": [{**plain, "place": 1, "batch_id": 3, "refusals": []}]}
+    nothing = {**shown, "would_get": [], "groups": [{**plain, "batch_id": 3, "refusals": []}]}
     assert rows_of(nothing)[0].whys == []
     assert len({given.result, refused.result, spare.result, left.result}) == 4

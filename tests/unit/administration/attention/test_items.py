@@ -341,7 +341,7 @@ def test_versions_that_fail_with_one_batch_are_in_its_item() -> None:
     assert kinds(failing, some) == kinds(failing, some[:1]) == [AttentionKind.FAILING_BATCH]
     assert kinds(half, some) == kinds(failing, mixed) == both
     found, single = only(batches=[failing], versions=some), only(batches=[failing], versions=some[:1])
-    assert links(found, OLGA) == ["batches/1/errors", "batches/1/abort", "batches/1#restrict", "apps/pi"]
+    assert links(found, OLGA) == ["batches/1/errors", "batches/1#restrict", "batches/1/abort", "apps/pi"]
     assert links(single, OLGA)[-1] == "apps/pi/versions/3?state=withdrawn"
 
 
@@ -354,7 +354,7 @@ def test_failing_version_is_also_told_to_the_batchs_owner() -> None:
         1,
         known[BatchId(1)].submitter_id,
     )
-    assert links(found, OLGA)[:3] == ["batches/1/errors", "batches/1/abort", "batches/1#restrict"]
+    assert links(found, OLGA)[:3] == ["batches/1/errors", "batches/1#restrict", "batches/1/abort"]
     unnamed = only(versions=[a_failing_version(batch_failures=0)], waiting=known)
     assert (unnamed.batch_id, unnamed.submitter_id) == (None, None)
 
@@ -459,7 +459,7 @@ def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
     ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=[])
 
     assert [links(one, OLGA) for one in (found, of_both)] == [
-        ["batches/1/abort", "batches/1#restrict", withdraw]
+        ["batches/1#restrict", "batches/1/abort", withdraw]
         for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
     ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
