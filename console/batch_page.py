@@ -372,9 +372,14 @@ class BatchPages(Pages[PageServices]):
         return f"{words}: {moved}"
 
     def _first_s(self, batch: Batch) -> float:
-        """Return how long before its deadline most requests begin to take a batch before the others, 0 if never."""
-        retries_s = max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0)
-        return self._settings.deadline.first_factor * retries_s
+        """Return how long before its deadline most requests begin to take a batch before the others, 0 if that is not
+        known, or if they never do or always.
+        """
+        if batch.deadline_at is None:
+            return 0.0
+        sent_first_from = self._services.catalogue.sent_first_from
+        from_at = sent_first_from(batch.app_id, batch.qos, batch.deadline_at, unpaid=batch.unpaid)
+        return batch.deadline_at - from_at if math.isfinite(from_at) else 0.0
 
     @property
     def _settings(self) -> Settings:
