@@ -11,6 +11,7 @@ import msgspec
 
 from domain.batches import Batch
 from domain.forecasting import MOVED_S
+from domain.forecasts import SENT_S
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -134,7 +135,7 @@ class PostgresListings(OnDatabase):
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
             stopped = (not_sent.all, list(not_sent.batch_ids), list(not_sent.app_ids), list(not_sent.queues))
-            asked = (*keys, limit, *chosen, *more, MOVED_S, *stopped, list(first))
+            asked = (*keys, limit, *chosen, *more, MOVED_S, *stopped, list(first), SENT_S)
             places = [_place(row) for row in await self._database.fetch("active_batches_sorted", *asked)]
         else:
             last = None if until is None else until.batch_id

@@ -250,7 +250,7 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 --   $11 queue (null: any), $12 text, $13 time at which their deadlines are missed or at risk (null: any), $14 only those over a limit,
 --   $15 batch_ids (null: all), $16 only those with failed jobs, $17 the seconds after a move that a forecast must count;
 --   whose unsent instances are not sent: $18 those of all batches, or $19 batch_ids, $20 app_ids, $21 queues,
---   $22 batch_ids sent first, in sequence.
+--   $22 batch_ids sent first, in sequence; $23 the sending_s of a forecast that is not shown once all was sent.
 -- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end, and those without fresh
 --   unsent instances no place in the order.
 SELECT keyed.batch_id, keyed.first, keyed.second
@@ -283,13 +283,24 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT batch.completion_q50_at AS q50_at, batch.completion_q90_at AS q90_at
         FROM batch_forecast AS last
-        WHERE last.batch_id = batch.batch_id AND $1 IN ('expected_end', 'latest_end') AND NOT (
-            (
-                coalesce(batch.moved_at + $17::double precision > last.made_at, false)
-                OR $18::boolean OR batch.batch_id = ANY($19::bigint[]) OR batch.app_id = ANY($20::int[])
-                OR batch.queue = ANY($21::text[])
-            )
-            AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        CROSS JOIN LATERAL (
+            SELECT
+                (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) AS unsent,
+                (
+                    SELECT (forecast.terms ->> 'sending_s')::double precision
+                    FROM forecast
+                    WHERE forecast.batch_id = last.batch_id AND forecast.made_at = last.made_at
+                ) AS sending_s,
+                coalesce(batch.moved_at + $17::double precision > last.made_at, false) AS is_moved
+        ) AS made
+        WHERE last.batch_id = batch.batch_id AND $1 IN ('expected_end', 'latest_end') AND NOT coalesce(
+            CASE
+                WHEN made.unsent > 0 THEN
+                    made.is_moved OR $18::boolean OR batch.batch_id = ANY($19::bigint[])
+                    OR batch.app_id = ANY($20::int[]) OR batch.queue = ANY($21::text[])
+                ELSE made.is_moved AND made.sending_s > 0.0 OR made.sending_s >= $23::double precision
+            END,
+            false
         )
     ) AS shown ON true
     WHERE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from domain.forecasting import MOVED_S
 from domain.history import START
 from domain.jobs import InstanceState, JobState
 from domain.settlement import JobSettlement
-from domain.units import AppId, BatchId, SubmitterId, later
+from domain.units import AppId, BatchId, Seconds, SubmitterId, later
 from domain.views import (
     ALL_SENT,
     ActiveCounts,
@@ -170,12 +171,34 @@ async def test_batch_whose_instances_are_sent_keeps_its_end_in_lists(store: Stor
     host = await a_registered_host(store)
     none, sent = await a_submitted_batch(store, jobs=1), await a_submitted_batch(store, jobs=1)
     await a_sent_instance(store, sent.batch_id, host)
-    await store.forecasts.publish(a_record(sent))
+    record = a_record(sent)
+    assert record.terms is not None
+    await store.forecasts.publish(replace(record, terms=replace(record.terms, sending_s=Seconds(0.0))))
     await store.ordering_rules.set_moved(sent.batch_id, later(NOW, 60.0))
 
     found = await pages(store, BatchSort.EXPECTED_END, not_sent=NotSent(all=True))
 
     assert found == [sent.batch_id, none.batch_id]
+
+
+@pytest.mark.parametrize(
+    ("sending_s", "is_moved", "is_shown"), [(60.0, True, False), (60.0, False, True), (600.0, False, False)]
+)
+async def test_end_that_counted_sending_is_not_in_lists_after_it(
+    store: Store, sending_s: float, is_moved: bool, is_shown: bool
+) -> None:
+    host = await a_registered_host(store)
+    none, sent = await a_submitted_batch(store, jobs=1), await a_submitted_batch(store, jobs=1)
+    await a_sent_instance(store, sent.batch_id, host)
+    record = a_record(sent)
+    assert record.terms is not None
+    await store.forecasts.publish(replace(record, terms=replace(record.terms, sending_s=Seconds(sending_s))))
+    if is_moved:
+        await store.ordering_rules.set_moved(sent.batch_id, later(NOW, 60.0))
+
+    found = await pages(store, BatchSort.EXPECTED_END)
+
+    assert found == ([sent.batch_id, none.batch_id] if is_shown else [none.batch_id, sent.batch_id])
 
 
 async def test_counts_follow_the_filters(store: Store) -> None:

@@ -265,7 +265,7 @@ BY_KEY = {  # query -> the indexes it must use
     "batch_names": {"batch_pkey"},
     "whose_batches": {"batch_pkey"},
     "batches_by_id": {"batch_pkey", "batch_count_pkey"},
-    "active_batches_sorted": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey"},
+    "active_batches_sorted": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
     "active_counts": {"batch_in_order"},
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
@@ -823,7 +823,7 @@ async def test_a_list_reads_the_batches_sent_first_once(dsn: str) -> None:
     await connection.execute(f"PREPARE sorted AS {load('active_batches_sorted')}")
     start, first = "'order', 1, '-Infinity', '-Infinity', 0, 50", f"ARRAY{[*range(1000, 0, -1)]}"
     rest = "NULL, NULL, NULL, NULL, NULL, '', NULL, false, NULL, false, 60, false, '{}', '{}', '{}'"
-    plan = (await explained(connection, f"EXECUTE sorted ({start}, {rest}, {first})"))["Plan"]
+    plan = (await explained(connection, f"EXECUTE sorted ({start}, {rest}, {first}, 600)"))["Plan"]
     await connection.close()
 
     assert plan["Actual Rows"] == 50
