@@ -335,7 +335,7 @@ def test_top_host_gets_tight_and_newcomer_relaxed_deadline(
     assert (tight["tight"], loose["tight"]) == (True, False)
     assert tight["due_at"] - tight["sent_at"] < 2.5 * 30
     assert loose["due_at"] - loose["sent_at"] > 10_000
-    assert "P 0." in tight["because"] and "queue order" in loose["because"]
+    assert "no completion target" in tight["because"] and "completion target in" in loose["because"]
 
 
 def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: MakeClient, app_binary: Path) -> None:
