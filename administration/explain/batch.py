@@ -423,16 +423,14 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     verb = "waits" if awaited.jobs_open == 1 else "wait"
     sent = f"All its jobs are sent; {awaited.jobs_open} of {counted(awaited.jobs, 'job')} {verb} for a valid result"
     what = f"{sent}: {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
-    last, late = f"due in {roughly(awaited.last_due_at - now)}", roughly(now - awaited.first_due_at)
-    first = f"{', the first' if awaited.copies > 1 else ''}: {awaited.copied_because}" if awaited.copies else ""
+    late = roughly(now - awaited.first_due_at)
     if not many:
-        copy = f"; it is a copy{first}" if first else ""
-        return f"{what}, sent {oldest} ago and {f'overdue for {late}' if awaited.overdue else last}{copy}."
+        due = f"overdue for {late}" if awaited.overdue else f"due in {roughly(awaited.last_due_at - now)}"
+        copy = f"; it is a copy: {awaited.copied_because}" if awaited.copies else ""
+        return f"{what}, sent {oldest} ago and {due}{copy}."
     least, longest = "at least " if awaited.is_part else "", ", the longest" if awaited.overdue > 1 else ""
-    parts = [f"{least}{counted(awaited.copies, 'copy', 'copies')}{first}"] if awaited.copies else []
+    parts = [f"{least}{counted(awaited.copies, 'copy', 'copies')}"] if awaited.copies else []
     parts += [f"{least}{awaited.overdue} overdue{longest} for {late}"] if awaited.overdue else []
-    if awaited.last_due_at >= now and not awaited.is_part:
-        parts.append(f"the last is {last}")
     return "; ".join((f"{what}, the oldest sent {oldest} ago", *parts)) + "."
 
 

@@ -195,10 +195,12 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     >>> first = {2: FirstSent(two, "its deadline is near", WorkAhead())}
     >>> position(one, PlaceInOrder(1, 2), first), position(two, PlaceInOrder(2, 2), first)
     (PlaceInOrder(place=2, of=2), PlaceInOrder(place=1, of=2))
+    >>> position(one, PlaceInOrder(1, 1), first)
+    PlaceInOrder(place=2, of=2)
     """
-    if batch.batch_id in first:
-        return PlaceInOrder(first[batch.batch_id].ahead.batches + 1, at.of)
-    return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
+    own = first.get(batch.batch_id)
+    place = at.place + len(_overtaking(batch, first)) if own is None else own.ahead.batches + 1
+    return PlaceInOrder(place, max(place, at.of))  # one that was just submitted goes first, and is not ordered yet
 
 
 def place_among_first(batch: Batch, level: ServiceLevel, ordered_as: ServiceLevel, first: Urgent) -> int:
