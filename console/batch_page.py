@@ -43,6 +43,8 @@ from console.drawing import TIME, Axis
 from console.over_time import ASKS, RETRIED, asks_a_part, range_links, window_asked
 from console.places import (
     PlaceShown,
+    first_at,
+    first_s_of,
     level_effect,
     levels_in_words,
     moves,
@@ -84,14 +86,6 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
-
-
-def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
-    """Return from when on most requests take a batch with unsent instances before the others, None if not later on."""
-    if batch.deadline_at is None or not first_s or not batch.counts.unsent:
-        return None
-    at = later(batch.deadline_at, -first_s)
-    return at if at > now else None
 
 
 def suggested_deadline(
@@ -225,7 +219,7 @@ class BatchPages(Pages[PageServices]):
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
-        first_s = self._first_s(batch)
+        first_s = first_s_of(self._services.catalogue, batch)
         goes_first_at = None if stopped.state_of(batch) or batch.hold else first_at(batch, first_s, now)
         values: dict[str, object] = {
             "batch": batch,
@@ -370,16 +364,6 @@ class BatchPages(Pages[PageServices]):
         if said == "not_first" and goes_first_at and not standing.because:
             moved += f"; no longer sent first before {stamp(goes_first_at)}, when the new deadline is near"
         return f"{words}: {moved}"
-
-    def _first_s(self, batch: Batch) -> float:
-        """Return how long before its deadline most requests begin to take a batch before the others, 0 if that is not
-        known, or if they never do or always.
-        """
-        if batch.deadline_at is None:
-            return 0.0
-        sent_first_from = self._services.catalogue.sent_first_from
-        from_at = sent_first_from(batch.app_id, batch.qos, batch.deadline_at, unpaid=batch.unpaid)
-        return batch.deadline_at - from_at if math.isfinite(from_at) else 0.0
 
     @property
     def _settings(self) -> Settings:

@@ -6,7 +6,6 @@ setting that another user has changed since is not overwritten.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,7 +33,9 @@ from console.places import (
     RANKED,
     PlaceShown,
     because,
+    first_at,
     first_now,
+    first_s_of,
     first_sent,
     instant_of,
     name_of,
@@ -378,7 +379,7 @@ class OrderingPages(Pages[PageServices]):
             "places": places,
             "moving": await self._moving([row.batch for row in rows], places, now),
             "stop_of": stopped.stop_of,
-            "first_at": self._first_at,
+            "first_at": lambda batch: first_at(batch, first_s_of(self._services.catalogue, batch), now),
             "one": batch_id,
             "is_whole": is_whole,
             "names": names,
@@ -407,11 +408,6 @@ class OrderingPages(Pages[PageServices]):
         return RenderedPage(
             "ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()), every_s=LIVE_S
         )
-
-    def _first_at(self, batch: Batch) -> Instant | None:
-        """Return from when on most requests take a batch before the others, None if not later on."""
-        at = self._services.catalogue.sent_first_from(batch.app_id, batch.qos, batch.deadline_at, unpaid=batch.unpaid)
-        return at if self._services.clock.now() < at < math.inf else None
 
     async def _moving(
         self, batches: Sequence[Batch], places: Mapping[BatchId, PlaceShown], now: Instant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from administration.ordering.priorities import breakdown_of
 from administration.stopped import Stopped, stopped_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import Batch, QoS
+from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
 from domain.forecasting import is_moving
 from domain.formatting import in_words
@@ -106,6 +108,24 @@ async def standings(
             not_first,
         )
     return found
+
+
+def first_s_of(catalogue: Catalogue, batch: Batch) -> float:
+    """Return how long before its deadline most requests begin to take a batch before the others, 0 if that is not
+    known, or if they never do or always.
+    """
+    if batch.deadline_at is None:
+        return 0.0
+    from_at = catalogue.sent_first_from(batch.app_id, batch.qos, batch.deadline_at, unpaid=batch.unpaid)
+    return batch.deadline_at - from_at if math.isfinite(from_at) else 0.0
+
+
+def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
+    """Return from when on most requests take a batch with unsent instances before the others, None if not later on."""
+    if batch.deadline_at is None or not first_s or not batch.counts.unsent:
+        return None
+    at = later(batch.deadline_at, -first_s)
+    return at if at > now else None
 
 
 def name_of(batch_id: BatchId, name: str) -> str:

@@ -273,10 +273,11 @@ def _for_failing(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVers
     link, found = f"batches/{batch.batch_id}", list[Remedy]()
     if batch.state is BatchState.ACTIVE:
         found += [] if is_paused else [Remedy("pause the batch", f"{link}#restrict", Right.SUBMIT)]
-        found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
+        found.append(Remedy("end the batch if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
     if len(failing) == 1:
         page = f"apps/{failing[0].app}/versions/{failing[0].app_version_id}?state=withdrawn"
-        found.append(Remedy(f"withdraw {failing[0].title} if the version is wrong", page, Right.OPERATE))
+        command = f"muster app version withdraw {failing[0].app_version_id}"
+        found.append(Remedy(f"withdraw {failing[0].title} if the version is wrong", page, Right.OPERATE, command))
     elif failing:
         app = failing[0].app
         found.append(Remedy(f"withdraw versions of {app} if they are wrong", f"apps/{app}", Right.OPERATE))

@@ -244,7 +244,7 @@ WHERE last_rpc_at >= $2::double precision;
 
 
 -- name: hosts_that_fail
--- Purpose: return hosts most of whose recent results failed, highest failure rate first. Banned hosts are left out.
+-- Purpose: return hosts at least half of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
 --   $4 fraction of them that must have failed, $5 app_version_ids whose results do not count, $6 limit.
 -- Result: host_id, domain_name; failures, results: of the instances sent to the host since then; the kinds of failures

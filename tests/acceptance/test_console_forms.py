@@ -403,12 +403,17 @@ async def test_retries_give_a_sent_batch_no_position(server: LiveServer) -> None
     assert "all sent" in cell and "ordering?batch" not in cell
 
 
-async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> None:
+async def two_ordered(server: LiveServer) -> None:
+    """Batch 1 is in the order, and batch 2, an AFAP batch, is sent first."""
     await add_operator(server)
     await server.add_app()
     for qos in ("throughput", "afap"):
         await server.submit(name=qos, qos=qos, jobs={"count": 2})
     await run_duty(server, "ordering")
+
+
+async def test_order_around_a_batch_has_those_sent_first(server: LiveServer) -> None:
+    await two_ordered(server)
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/ordering?batch=1")
     assert re.findall(r'<span class="nowrap">(\d of \d)', page.partition('id="t-order"')[2]) == ["1 of 2", "2 of 2"]
@@ -431,11 +436,7 @@ async def test_short_order_around_a_batch_is_whole(server: LiveServer) -> None:
 
 
 async def test_level_without_effect_is_saved_without_a_notice(server: LiveServer) -> None:
-    await add_operator(server)
-    await server.add_app()
-    for qos in ("throughput", "afap"):
-        await server.submit(name=qos, qos=qos, jobs={"count": 2})
-    await run_duty(server, "ordering")
+    await two_ordered(server)
     async with a_browser(server, OPERATOR) as grace:
         for number in (1, 2):
             path = f"/batches/{number}"
