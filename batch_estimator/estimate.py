@@ -6,7 +6,7 @@ own, and batches without any data use the same calculation with different turnar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, failing, merged, open_slots
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
 from batch_estimator.sending import SendingRate, sending_of
-from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
 from domain.forecasting import PROVISIONAL_S
@@ -192,16 +192,14 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
     if not snapshot.jobs.is_open.any():
         return Forecast(now, now, now, now, Method.COMPLETE, "nothing is open")
     fit, open_ = fitted(snapshot), open_slots(snapshot)
-    bound_s = bound_of(snapshot)
-    sending = sending_of(snapshot, open_.first_unsent, _turnaround_s(fit), fit.fresh.lasts_s(bound_s))
-    x = time_grid(snapshot.delay_bound_s, _sending_s(sending, open_))
-    work = open_work_of(snapshot, fit, open_, x)
-    rules = RetryRules(bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
-    unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
-    model = Model(fit.fresh, rules, unsure, sending, x, _turnaround_s(fit), snapshot.tail)
-    share, parts = completion(work.waiting, model)
-    q10_at, q50_at, q90_at = _quantiles(now, CompletionLaw(x, share), spread)
-    method = _method(fit)
+    course = _course(snapshot, fit, open_)
+    q10_at, q50_at, q90_at = _quantiles(now, course.law, spread)
+    work, rules, method = course.work, course.rules, _method(fit)
+    terms = _terms(snapshot, fit, open_, sending=course.sending, work=work, rules=rules)
+    if course.sending.assumed and snapshot.queue.is_behind:
+        at_once = _course(replace(snapshot, queue=AppQueue()), fit, open_)
+        terms = replace(terms, at_once_s=Seconds(min(_quantiles(now, at_once.law, spread)[1], q50_at) - now))
+    at = int(np.searchsorted(course.law.x_s, q90_at - now))
     return Forecast(
         now,
         q10_at,
@@ -209,10 +207,32 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
         q90_at,
         method,
         _because(method, has_results=bool(open_.jobs_with_success) or not snapshot.jobs.is_open.all()),
-        _terms(snapshot, fit, open_, sending=sending, work=work, rules=rules),
-        tuple(_holds(snapshot, open_, work, parts, int(np.searchsorted(x, q90_at - now)), retry_wait_s=rules.wait_s)),
+        terms,
+        tuple(_holds(snapshot, open_, work, course.parts, at, retry_wait_s=rules.wait_s)),
         copied=snapshot.tail is not None and _in_tail(snapshot.tail, open_),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Course:
+    """How the open work is sent and completes."""
+
+    sending: SendingRate
+    work: OpenWork
+    rules: RetryRules
+    law: CompletionLaw
+    parts: list[LogServed]
+
+
+def _course(snapshot: BatchSnapshot, fit: Fit, open_: Open) -> _Course:
+    bound_s, turnaround_s = bound_of(snapshot), _turnaround_s(fit)
+    sending = sending_of(snapshot, open_.first_unsent, turnaround_s, fit.fresh.lasts_s(bound_s))
+    x = time_grid(snapshot.delay_bound_s, _sending_s(sending, open_))
+    work = open_work_of(snapshot, fit, open_, x)
+    rules = RetryRules(bound_s, sending.retry_wait_s, fit.failures.fraction, fit.failures.turnaround_s)
+    unsure = Unsure(fit.shift.sd, fit.loss.logit_sd, fit.failures.logit_sd)
+    share, parts = completion(work.waiting, Model(fit.fresh, rules, unsure, sending, x, turnaround_s, snapshot.tail))
+    return _Course(sending, work, rules, CompletionLaw(x, share), parts)
 
 
 def _in_tail(tail: Tail, open_: Open) -> bool:

@@ -104,6 +104,11 @@ class AppQueue:
     held: bool = False
     first_s: float = math.inf
 
+    @property
+    def is_behind(self) -> bool:
+        """Return whether the batch waits for its turn behind other work."""
+        return not self.held and self.ahead + self.ahead_of_others > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:

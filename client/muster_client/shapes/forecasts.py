@@ -10,7 +10,8 @@ class TermsShown(TypedDict):
     or, with `assumed_rate`, after the wait for its turn at the app's usual rate. `retries_expected` is the number of
     instances in progress that are expected to fail or time out; jobs with another instance in progress do not count.
     1 % of the results take more than `slow_turnaround_s`; an error is reported after `error_turnaround_s` on average.
-    Both are 0 if unknown.
+    Both are 0 if unknown. `at_once_s` is the time until q50 if hosts took the batch's jobs at once, because they cannot
+    run the work before it; 0 if none is before it, or if some of the batch was sent at its place.
     """
 
     jobs_open: int
@@ -24,6 +25,7 @@ class TermsShown(TypedDict):
     error_turnaround_s: float
     shift: float
     assumed_rate: bool
+    at_once_s: float
 
 
 class HoldShown(TypedDict):

@@ -285,6 +285,22 @@ def test_the_rate_from_before_a_move_ahead_is_no_assumption() -> None:
     assert ahead.sending_s == pytest.approx(70 * HOUR_S, rel=0.05)
 
 
+def test_a_waiting_batch_is_also_forecast_without_the_work_before_it() -> None:
+    """Hosts that cannot run that work take its jobs at once."""
+    waiting, alone, held = (
+        estimate(one)
+        for one in (
+            LOWER.seen(),
+            replace(LOWER, ahead_then=0).seen(),
+            replace(LOWER.seen(), queue=AppQueue(ahead=5, held=True)),
+        )
+    )
+    assert waiting.terms is not None and alone.terms is not None and held.terms is not None
+
+    assert waiting.terms.at_once_s == pytest.approx(alone.q50_at - NOW) < waiting.q50_at - NOW
+    assert (alone.terms.at_once_s, held.terms.at_once_s) == (0.0, 0.0)
+
+
 def test_first_instances_do_not_show_the_capacity() -> None:
     """They fill the hosts; a peak counts once an instance of the app has been out for as long as usual."""
     fresh = a_snapshot([Sent(at, RUNNING, 1 + at, 0.01) for at in range(20)], hosts(40), active_hosts=400)
