@@ -325,7 +325,7 @@ class Batches:
         return shown(shapes.Retried, batch, batch.counts, jobs_retried=retried)
 
     async def change(self, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool) -> shapes.Importance:
-        """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
+        """Change the given fields. Raises the same errors as `set_importance`."""
         now = self._clock.now()
         stopped = NOTHING_STOPPED if asked.level is None else await stopped_of(self._store, self._clock)
         await set_importance(self._store, batch_id, asked, by_operator=by_operator, now=now, stopped=stopped)

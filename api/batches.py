@@ -215,7 +215,7 @@ class BatchesApi:
     @operation(
         "PATCH",
         "/batches/{batch_id}",
-        "Change a batch's priority, queue, account or deadline. Takes effect at the next ordering pass.",
+        "Change a batch's level, priority, queue, account or deadline, at the latest with the next ordering pass.",
         right=Right.SUBMIT,
         errors=(404,),
         shown_by="batch",

@@ -172,6 +172,7 @@ def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
 
 
 SHARES = (0.1, 0.5, 0.9)
+MUCH_SOONER = 0.75  # of the time to q50: an end without the work before the batch is given if it is at most this
 BECAUSE = {
     Method.WARM: "from the records of the app's hosts",
     Method.COLD: "new app: from this batch's results and pending instances",
@@ -197,8 +198,9 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
     work, rules, method = course.work, course.rules, _method(fit)
     terms = _terms(snapshot, fit, open_, sending=course.sending, work=work, rules=rules)
     if course.sending.assumed and snapshot.queue.is_behind:
-        at_once = _course(replace(snapshot, queue=AppQueue()), fit, open_)
-        terms = replace(terms, at_once_s=Seconds(min(_quantiles(now, at_once.law, spread)[1], q50_at) - now))
+        at_once_at = _quantiles(now, _course(replace(snapshot, queue=AppQueue()), fit, open_).law, spread)[1]
+        if at_once_at - now < MUCH_SOONER * (q50_at - now):
+            terms = replace(terms, at_once_s=Seconds(at_once_at - now))
     at = int(np.searchsorted(course.law.x_s, q90_at - now))
     return Forecast(
         now,

@@ -151,9 +151,10 @@ async def list_instances(run: Run, batch_id: int, state: str | None, limit: int)
 @click.option("--why", default=None, help="Reason, for the audit trail.")
 @command
 async def set_batch(run: Run, batch_id: int, deadline_s: float | None, **given: Any) -> None:
-    """Change a batch's priority, queue, account or deadline.
+    """Change a batch's level, priority, queue, account or deadline.
 
-    Takes effect at the next ordering pass; the audit trail records the change.
+    A level acts at once unless the policy gives points for it, other changes at the next ordering pass. The audit trail
+    records the change.
     """
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)

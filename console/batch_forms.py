@@ -420,17 +420,26 @@ class SelectedBatches(Pages[PageServices]):
 
     async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
         """Return the positions of changed batches, now and after the next ordering, in words."""
+        batches = await self._services.store.views.batches_with([one.batch_id for one in batches])  # as changed
         sent = {one.batch_id: "all sent" for one in batches if not one.counts.unsent}
-        ids = [one.batch_id for one in batches if one.batch_id not in sent]
+        by_id = {one.batch_id: one for one in batches if one.batch_id not in sent}
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         stopped = await stopped_of(store, self._services.clock)
         urgent = await sent_first(store, catalogue, now, stopped.unrunnable)
         found = await standings(store, batches, urgent, catalogue.sent_apps(), stopped)
         every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
         stops = {one.batch_id: stopped.stop_of(one)[0] for one in batches}
-        then = await self._priorities.foreseen(moving) if (moving := [one for one in ids if not stops[one]]) else {}
+        then = await self._priorities.foreseen(moving) if (moving := [one for one in by_id if not stops[one]]) else {}
         return sent | {
-            one: moves(found[one].at, then.get(one), every_s, pending=True, first=first, stop=stops[one]) for one in ids
+            one: moves(
+                found[one].at,
+                then.get(one),
+                every_s,
+                pending=found[one].is_pending(batch),
+                first=first,
+                stop=stops[one],
+            )
+            for one, batch in by_id.items()
         }
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:

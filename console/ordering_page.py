@@ -6,7 +6,6 @@ setting that another user has changed since is not overwritten.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -55,13 +54,13 @@ from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
-from domain.units import HOUR_S, BatchId, Instant
+from domain.units import BatchId, Instant
 from domain.views import ListedBatch
 from muster_client import shapes
 from priority.policies import POLICIES
 from web.csv_export import is_csv
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, post, reason_of, typed, whole_number
-from web.moments import number, plural, span_unit
+from web.moments import number, plural
 from web.rendering import Crumb, RenderedPage
 
 BRIEF = 60  # maximum number of characters of a value shown in an error
@@ -244,46 +243,6 @@ def contributions_chart(
     )
 
 
-def instants_chart(
-    breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float, first: Collection[int] = ()
-) -> Chart | None:
-    """Return the chart of the rank values or submissions that order batches, or None if the policy gives points.
-
-    It omits batches that are sent first and those of other tiers than most, as these precede or follow regardless.
-    """
-    every = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
-    tiers = Counter(one.tier for one, _ in every if one.batch_id not in first)
-    if not tiers:
-        return None
-    tier = tiers.most_common(1)[0][0]
-    timed = [(one, at) for one, at in every if one.tier == tier and one.batch_id not in first]
-    shown, rest = [one for one, _ in timed], len(every) - len(timed)
-    labels, what = _labels(shown, names), total_name(shown)
-    is_rank = shown[0].policy == RANKED
-    unit, unit_s = ("", float(HOUR_S)) if is_rank else span_unit(max(abs(at - now) for _, at in timed))
-    from_at, axis = now, f"{unit} since the submission"
-    if is_rank:
-        from_at, axis = min(at for _, at in timed), "above the smallest shown"
-    away = [abs(at - from_at) / unit_s for _, at in timed]
-    cells = [number(one, 1) for one in away] if is_rank else [total(one, now).striptags() for one in shown]
-    return Chart(
-        "contributions",
-        what,
-        f"{plural(len(shown), 'batch', 'batches').capitalize()}, the first on top"
-        + (f"; {rest} more {'goes' if rest == 1 else 'go'} before or after these regardless of it." if rest else "."),
-        ("batch", axis if is_rank else what.lower()),
-        list(zip(labels, cells, strict=True)),
-        _rows(labels, {what.lower(): away}, Axis(axis)),
-    )
-
-
-def order_chart(
-    breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float, first: Collection[int] = ()
-) -> Chart | None:
-    """Return the chart of what batches are ordered by, None without batches. `first`: those sent before the order."""
-    return contributions_chart(breakdowns, names, first) or instants_chart(breakdowns, names, now, first)
-
-
 def _head(shown: Sequence[Breakdown], first: Collection[int]) -> str:
     urgent = sum(one.batch_id in first for one in shown)
     marked = f"; the first {urgent} {'is' if urgent == 1 else 'are'} sent before the order" if urgent else ""
@@ -372,7 +331,7 @@ class OrderingPages(Pages[PageServices]):
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
         tree = await self._sharing.show()
         settings = await self._services.store.settings.in_force()
-        order = order_chart(breakdowns, names, now, first)
+        order = contributions_chart(breakdowns, names, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "rows": sorted(rows, key=lambda row: places[row.batch.batch_id].at is None),
@@ -478,7 +437,7 @@ class OrderingPages(Pages[PageServices]):
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
         names = await self._names(ids)
         first = await first_now(self._services)
-        before, after = (order_chart(one, names, now, first) for one in (found.reasons, found.would_be_reasons))
+        before, after = (contributions_chart(one, names, first) for one in (found.reasons, found.would_be_reasons))
         charts = [
             replace(chart, key=key, title=f"{chart.title}, {when}")
             for key, when, chart in (("after", "after the change", after), ("before", "as it is", before))

@@ -92,7 +92,7 @@ class Terms:
     assumed_rate: bool = False  # sending_s is the wait for the batch's turn and the app's usual rate, not its own rate
     at_once_s: Seconds = Seconds(
         0.0
-    )  # until q50 if hosts took it at once, not after the work before it; 0 without such
+    )  # until q50 if hosts took it at once, not after the work before it; 0: little sooner
     provisional: bool = False  # the batch was moved or resumed less than PROVISIONAL_S before, and few jobs sent since
 
 

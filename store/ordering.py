@@ -225,9 +225,13 @@ class PostgresOrderingRules(OnDatabase):
         """End the batch's wait for other batches, as of the next ordering pass. Raises NotFoundError likewise."""
         await self._database.fetch_known("release_batch", batch_id, kind="active batch")
 
-    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
-        """Change the level, the queue, or both, as of the next ordering pass. Raises NotFoundError likewise."""
-        await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")
+    async def set_service(
+        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_tiers: int = 0
+    ) -> None:
+        """Change the level, the queue, or both. They act as of the next ordering pass; the level at once, if it moves
+        the batch `by_tiers`. Raises NotFoundError likewise.
+        """
+        await self._database.fetch_known("set_service", batch_id, level, queue, by_tiers, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         """Set the account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""

@@ -45,18 +45,6 @@ def length(seconds: float | None) -> str:
     return DASH if seconds is None else in_words(seconds).replace(" ", FIXED)
 
 
-def span_unit(seconds: float) -> tuple[str, float]:
-    """Return the axis unit suitable for durations of up to `seconds`, and the unit's length in seconds.
-
-    >>> span_unit(90.0), span_unit(7000.0), span_unit(2e5)
-    (('seconds', 1.0), ('minutes', 60.0), ('days', 86400.0))
-    """
-    for unit, most, s in (("seconds", 120.0, 1.0), ("minutes", 7200.0, 60.0), ("hours", 172_800.0, 3600.0)):
-        if seconds < most:
-            return unit, s
-    return "days", 86400.0
-
-
 def relative(at: float, now: float) -> str:
     """Format a time relative to now.
 

@@ -24,7 +24,7 @@ from domain.units import AccountId, BatchId, Instant, later
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
-from priority.policies import policy_of
+from priority.policies import LEVEL_TIERS, policy_of
 from store.postgres import PostgresStore
 
 
@@ -257,7 +257,8 @@ async def set_importance(
     now: Instant,
     stopped: Stopped = NOTHING_STOPPED,
 ) -> None:
-    """Change the given fields, all or none, at the next ordering pass.
+    """Change the given fields, all or none. A level that is a strict tier acts at once, the others at the next
+    ordering pass.
 
     The account can change until the first instance is sent. The deadline can change only if the batch has one;
     instances already sent keep their due dates. Operators need no permission for the level and priority they give.
@@ -280,16 +281,19 @@ async def set_importance(
         raise NotFoundError("active batch", batch_id)
     deadline_at = None if asked.deadline_at is None else _deadline_of(batch, Instant(asked.deadline_at), now)
     account_id = await _allowed(store, batch, asked.account, level, asked.user_priority, by_operator=by_operator)
-    moves = await _moves(store, batch, asked.differing(batch), ordering, now, stopped)
+    changed = asked.differing(batch)
+    moves = await _moves(store, batch, changed, ordering, now, stopped)
+    by_tiers = 0 if level is None or not policy_of(ordering).by_level else LEVEL_TIERS[level] - LEVEL_TIERS[batch.level]
+    is_at_once = by_tiers != 0 and changed.given().keys() == {"level"}
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
     if deadline_at is not None:
         await rules.set_deadline(batch_id, deadline_at)
     if moves:  # first, so that no ordering changes the tier that it notes
-        await rules.set_moved(batch_id, later(now, ordering.interval_s))
+        await rules.set_moved(batch_id, now if is_at_once else later(now, ordering.interval_s))
     if level is not None or asked.queue is not None:
-        await rules.set_service(batch_id, level=level, queue=asked.queue)
+        await rules.set_service(batch_id, level=level, queue=asked.queue, by_tiers=by_tiers)
     if asked.user_priority is not None:
         await rules.set_user_priority(batch_id, asked.user_priority)
     if asked.release:

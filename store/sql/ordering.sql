@@ -559,12 +559,23 @@ RETURNING batch_id;
 
 
 -- name: set_service
--- Purpose: change the service level and the queue of an active batch; null leaves one unchanged.
--- Arguments: $1 batch_id, $2 level, $3 queue.
+-- Purpose: change the service level and the queue of an active batch; null leaves one unchanged. If levels are tiers, the
+--   level acts at once.
+-- Arguments: $1 batch_id, $2 level, $3 queue, $4 the tiers by which the level moves it (0: at the next ordering).
 -- Result: batch_id; no row when there is no such active batch.
-UPDATE batch SET level = coalesce($2, level), queue = coalesce($3, queue)
-WHERE batch_id = $1 AND ended_at IS NULL
-RETURNING batch_id;
+WITH changed AS (
+    UPDATE batch SET
+        level = coalesce($2, level), queue = coalesce($3, queue), order_tier = order_tier + $4::int
+    WHERE batch_id = $1 AND ended_at IS NULL
+    RETURNING batch_id, level
+),
+explained AS (
+    UPDATE batch_breakdown SET
+        record = record || jsonb_build_object('level', changed.level, 'tier', (record ->> 'tier')::int + $4::int)
+    FROM changed
+    WHERE batch_breakdown.batch_id = changed.batch_id AND $4::int <> 0
+)
+SELECT batch_id FROM changed;
 
 
 -- name: set_user_priority

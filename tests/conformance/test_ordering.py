@@ -399,6 +399,17 @@ async def test_level_and_queue_of_active_batch_can_change(store: Store) -> None:
         await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal")
 
 
+async def test_level_that_is_a_tier_acts_at_once(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.ordering.explain({batch.batch_id: {"level": "normal", "tier": 2, "total": 7.0}}, now=NOW)
+
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None, by_tiers=40)
+
+    assert (await store.views.batch(batch.batch_id)).order_tier == batch.order_tier + 40
+    records = await store.ordering_rules.breakdowns([batch.batch_id])
+    assert records[batch.batch_id] == {"level": "standby", "tier": 42, "total": 7.0}
+
+
 async def test_account_of_batch_changes_until_first_dispatch(store: Store) -> None:
     batch = await a_submitted_batch(store)
     await a_registered_version(store)

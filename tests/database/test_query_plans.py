@@ -336,7 +336,7 @@ BY_KEY = {  # query -> the indexes it must use
     "batches_in_order": {"batch_in_order", "instance_fresh"},
     "places_of_batches": {"batch_to_send", "instance_fresh"},
     "set_moved": {"batch_pkey"},
-    "set_service": {"batch_pkey"},
+    "set_service": {"batch_pkey", "batch_breakdown_pkey"},
     "release_batch": {"batch_pkey"},
     "which_batches": {"batch_pkey"},
     "set_deadline": {"batch_pkey"},

@@ -92,9 +92,17 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         batch = self._active(batch_id)
         batch.new = replace(batch.new, after_ok=(), after_any=())
 
-    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+    async def set_service(
+        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_tiers: int = 0
+    ) -> None:
         batch = self._active(batch_id)
-        batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
+        new, record = batch.new, self._book.breakdowns.get(batch_id)
+        batch.new = replace(
+            new, level=level or new.level, queue=queue or new.queue, order_tier=new.order_tier + by_tiers
+        )
+        if by_tiers and record is not None:
+            tier = int(str(record["tier"])) + by_tiers
+            self._book.breakdowns[batch_id] = {**record, "level": batch.new.level.value, "tier": tier}
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         batch = self._work.batches.get(batch_id)

@@ -85,7 +85,8 @@ async def test_only_values_that_act_start_a_new_rate(store: MemoryStore) -> None
         return await moved_at(store, batch_id)
 
     assert await moved_by(user_priority=-7, queue="express", level="normal") is None
-    assert await moved_by(level="standby") == later(NOW, ordering.interval_s)
+    assert await moved_by(level="standby") == NOW
+    assert await moved_by(level="normal", queue="bonus") == later(NOW, ordering.interval_s)
     batch_id = await submitted(store)
     assert await moved_by(queue="bonus") == later(NOW, ordering.interval_s)
     await store.settings.set_settings({"ordering.policy": "multifactor"}, now=NOW, who="ada", why="")
@@ -111,7 +112,7 @@ async def test_level_that_keeps_the_position_starts_no_new_rate(store: MemorySto
     assert not await moved_by(ahead, "expedite") and not await moved_by(behind, "standby")
     assert not await moved_by(behind, "expedite", alone)
     assert not await moved_by(behind, "normal")
-    assert await moved_by(ahead, "standby") and await moved_by(behind, "expedite")
+    assert await moved_by(ahead, "standby") and await moved_by(behind, "standby")
     sent = await submitted(store)
     host = await a_registered_host(store, last_rpc_at=NOW)
     for _ in range(2):

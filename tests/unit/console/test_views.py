@@ -12,8 +12,8 @@ from administration.ordering.places import sent_first_because, the_first
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
-from console.drawing import Plot, RowPlot
-from console.ordering_page import contributions_chart, instants_chart
+from console.drawing import Plot
+from console.ordering_page import contributions_chart
 from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
@@ -216,32 +216,15 @@ def test_points_are_stacked_by_term() -> None:
     assert chart is not None
     assert chart.columns == ("batch", "age", "size", "total")
     assert chart.rows == [("rush", "5.0", "-1.0", "4.0"), ("#2", "2.0", "0.0", "2.0")]
-    assert instants_chart(found, {}, NOW) is None
 
 
-def test_rank_values_are_no_times() -> None:
-    """Batches of another tier, and those that are sent first, have no bar: they are out of the sequence of values."""
-    found = [ending(3, 9e4), ending(4, 8e4, tier=-1), ending(2, -3600.0), ending(1, 3 * 3600.0)]
-
-    chart = instants_chart(found, {1: "rush"}, NOW, {3})
-
-    assert chart is not None
-    assert chart.rows == [("#2", "0.0"), ("rush", "4.0")]
-    assert isinstance(chart.drawing, RowPlot)
-    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([0.0, 4.0], "")
-    assert contributions_chart(found, {}) is None
-    assert total_name(found) == "Rank value"
-
-
-def test_submissions_are_shown_by_their_age() -> None:
+def test_rank_values_and_submissions_have_no_chart() -> None:
     sent = Contribution("submitted at", "submitted at", NOW - 7200.0, "instant", NOW - 7200.0, None, -1.0, -NOW)
+    ranked = [ending(2, -3600.0), ending(1, 3 * 3600.0)]
 
-    chart = instants_chart([ordered(1, "fifo", sent)], {}, NOW)
-
-    assert chart is not None
-    assert chart.rows == [("#1", "2 h ago")]
-    assert isinstance(chart.drawing, RowPlot)
-    assert chart.drawing.series[0].values == [2.0]
+    assert contributions_chart(ranked, {}) is None
+    assert contributions_chart([ordered(1, "fifo", sent)], {}) is None
+    assert total_name(ranked) == "Rank value"
 
 
 def test_position_has_its_reason_and_tier() -> None:
