@@ -202,7 +202,7 @@ class AppPages(Pages[PageServices]):
 
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> RenderedPage | web.Response:
-        """Change the state. Ask first if hosts would lose work; a withdrawal leads to the form that undoes it."""
+        """Change the state and return to the version. Ask first if hosts would lose work."""
         admit(request, Role.OPERATOR)
         app, version, _ = await self._known(request)
         fields = await fields_of(request)
@@ -214,8 +214,7 @@ class AppPages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "set_app_version", target, state=state.value, was={"state": version.state.value}, why=why
         )
-        undo = "" if state is VersionState.OFFERED else f"/versions/{version.app_version_id}"
-        return self._services.go(f"apps/{app.name}{undo}", f"version_{state.value}")
+        return self._services.go(f"apps/{app.name}/versions/{version.app_version_id}", f"version_{state.value}")
 
     async def _abort_asked(self, app: App, version: AppVersion, why: str) -> RenderedPage:
         """Ask for confirmation, showing what would be lost."""
