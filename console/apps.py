@@ -120,7 +120,7 @@ class AppPages(Pages[PageServices]):
         app = await store.applications.app(checked_app_name(request.match_info["name"]))
         catalogue = await store.applications.load_catalogue()
         used = await store.applications.use_of_versions(app.app_id, since=since)
-        failed = await store.applications.failures_of_versions(app.app_id, since=since)
+        failed = await store.applications.failures_of_versions(since=since)
         current = {one.app_version_id for one in catalogue.current.get(app.app_id, ())}
         rows = [
             VersionRow(one, number in current, used.get(number, VersionUse(number)), failed.get(number, NO_FAILURES))
@@ -134,6 +134,7 @@ class AppPages(Pages[PageServices]):
             "app": app,
             "rows": rows,
             "looked_at": LOOKED_AT,
+            "is_part": sum(one.total for one in failed.values()) >= LOOKED_AT,
             "most_copies": MOST_COPIES,
             "lost": (await lost_versions(store.access, catalogue, [app.app_id])).get(app.app_id),
             **await self._open_work(app),
