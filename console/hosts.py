@@ -288,7 +288,7 @@ TABS = {
         "failing",
         (
             f"The hosts that Needs attention counts: of {HOST_RESULTS} or more results of the last day, at least half "
-            "failed. Results that wait for validation, and of versions that fail on half of their hosts, do not count."
+            "failed, judged without versions that fail on half of their hosts."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
