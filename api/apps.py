@@ -127,7 +127,7 @@ class AppsApi:
     async def app_use(self, ask: Ask[AppParams, None]) -> shapes.AppUse:
         app, since = await self._applications.app(ask.params.name), later(self._clock.now(), -FAILED_WITHIN_S)
         used = await self._applications.use_of_versions(app.app_id, since=since)
-        failed = await self._applications.failures_of_versions(app.app_id, since=since)
+        failed = await self._applications.failures_of_versions(since=since)
         versions = (await self._applications.load_catalogue()).versions
         return {
             "use": [

@@ -120,7 +120,7 @@ class AppPages(Pages[PageServices]):
         app = await store.applications.app(checked_app_name(request.match_info["name"]))
         catalogue = await store.applications.load_catalogue()
         used = await store.applications.use_of_versions(app.app_id, since=since)
-        failed = await store.applications.failures_of_versions(app.app_id, since=since)
+        failed = await store.applications.failures_of_versions(since=since)
         current = {one.app_version_id for one in catalogue.current.get(app.app_id, ())}
         rows = [
             VersionRow(one, number in current, used.get(number, VersionUse(number)), failed.get(number, NO_FAILURES))
@@ -134,6 +134,7 @@ class AppPages(Pages[PageServices]):
             "app": app,
             "rows": rows,
             "looked_at": LOOKED_AT,
+            "is_part": sum(one.total for one in failed.values()) >= LOOKED_AT,
             "most_copies": MOST_COPIES,
             "lost": (await lost_versions(store.access, catalogue, [app.app_id])).get(app.app_id),
             **await self._open_work(app),
@@ -202,7 +203,7 @@ class AppPages(Pages[PageServices]):
 
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> RenderedPage | web.Response:
-        """Change the state. Ask first if hosts would lose work; a withdrawal leads to the form that undoes it."""
+        """Change the state and return to the version. Ask first if hosts would lose work."""
         admit(request, Role.OPERATOR)
         app, version, _ = await self._known(request)
         fields = await fields_of(request)
@@ -214,8 +215,7 @@ class AppPages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "set_app_version", target, state=state.value, was={"state": version.state.value}, why=why
         )
-        undo = "" if state is VersionState.OFFERED else f"/versions/{version.app_version_id}"
-        return self._services.go(f"apps/{app.name}{undo}", f"version_{state.value}")
+        return self._services.go(f"apps/{app.name}/versions/{version.app_version_id}", f"version_{state.value}")
 
     async def _abort_asked(self, app: App, version: AppVersion, why: str) -> RenderedPage:
         """Ask for confirmation, showing what would be lost."""

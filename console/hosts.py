@@ -38,7 +38,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
 from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
-from domain.ranking import Percentile, percentile
+from domain.ranking import Percentile, percentile, samples
 from domain.refusals import BEHIND_GATE, RefusalCode, code_in_words
 from domain.restrictions import Restricted, limit_of
 from domain.units import DAY_S, HostId, Instant, Seconds
@@ -68,7 +68,7 @@ class HavRow:
     percentile: Percentile | None  # None: the version is not used for new work
     flop_per_s: float | None
     relative: float | None  # turnaround as a multiple of the expected one; None without results
-    inherited: str  # the version whose statistics, P included, this one started with; "" for none
+    inherited: str  # the number of the version whose effective results this one started with; "" for none
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
@@ -81,6 +81,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
         app = catalogue.apps[version.app_id].name if version.app_id in catalogue.apps else str(version.app_id)
         current = version in catalogue.current.get(version.app_id, ())
         before = None if hav.inherited_from is None else catalogue.versions.get(hav.inherited_from)
+        before = before if samples(hav, now) > 0.0 else None
         relaxed, of_type = hav.relaxed.at_time(now), (version.app_id, version.processor_type)
         rows.append(
             HavRow(
@@ -94,7 +95,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
                 else None,
                 1.0 / hav.speed.mean if hav.speed.n > 0 and hav.speed.mean > 0 else None,
                 exp(relaxed.mean) if relaxed.n > 0 else None,
-                "" if before is None else before.title,
+                "" if before is None else f"{before.version_num / 100:.2f}",
             )
         )
     return sorted(rows, key=lambda row: (row.app, not row.current, row.version))
@@ -287,7 +288,7 @@ TABS = {
         "failing",
         (
             f"The hosts that Needs attention counts: of {HOST_RESULTS} or more results of the last day, at least half "
-            "failed. Results that wait for validation, and of versions that fail on half of their hosts, do not count."
+            "failed, judged without versions that fail on half of their hosts."
         ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),

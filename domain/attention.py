@@ -159,7 +159,8 @@ def by_app(failing: Iterable[FailingVersion]) -> Mapping[str, FailingApp]:
 
 @dataclass(frozen=True, slots=True)
 class FailingHost:
-    """A host that is not banned: at least half of its `results` since an instant, valid or failed, are `failures`.
+    """A host that is not banned, with its `results` since an instant, valid or failed. At least half of them failed,
+    judged without those of versions that fail on half of their hosts; `of_versions` of the failures are of these.
 
     The failures are errors, invalid results and timeouts. `last_at`: the report of the last one, or the end of its
     grace period.
@@ -174,6 +175,7 @@ class FailingHost:
     timed_out: int = 0
     last_at: Instant = Instant(0.0)
     since: Instant = Instant(0.0)
+    of_versions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
@@ -75,12 +75,15 @@ def stages_by_group(context: SchedulingContext, found: DecisionTrace) -> Mapping
     return {place: tuple(dict.fromkeys(stages)) for place, stages in by_group.items()}
 
 
-def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
-    """Return each app's best version on each requested processor type, or why it has none."""
+BestOfApp = tuple[AppId, ProcessorType, Best | Refusal]
+
+
+def bests_of(context: SchedulingContext, app_ids: Iterable[AppId]) -> tuple[BestOfApp, ...]:
+    """Return the best version of these apps on each requested processor type, or why there is none."""
     evaluator = ClassEvaluator(context)
     return tuple(
         (app_id, want.processor_type, evaluator.best(app_id, want.processor_type))
-        for app_id in sorted(context.catalogue.apps)
+        for app_id in sorted(context.catalogue.apps.keys() & app_ids)
         for want in context.wants
     )
 

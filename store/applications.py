@@ -123,9 +123,9 @@ class PostgresApplications:
         found = await self._database.fetch("use_of_versions", app_id, since)
         return {row["app_version_id"]: _version_use(row) for row in found}
 
-    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
-        """Return the failures of an app's versions since an instant, among the last LOOKED_AT failures of all apps."""
-        found = await self._database.fetch("failures_of_versions", app_id, since, LOOKED_AT)
+    async def failures_of_versions(self, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
+        """Return the failures of all apps' versions since an instant, at most the last LOOKED_AT together."""
+        found = await self._database.fetch("failures_of_versions", since, LOOKED_AT)
         return {row["app_version_id"]: _failures(row) for row in found}
 
     async def sign_file(self, name: str, signature: str) -> None:

@@ -220,7 +220,7 @@ class PostgresAttention(OnDatabase):
         self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
         """Return hosts with at least this many results since an instant, of which a fraction has failed. Results of the
-        versions `without` do not count.
+        versions `without` are not judged.
         """
         found = await self._database.fetch(
             "hosts_that_fail", since, LOOKED_AT, results, failing_fraction, list(without), limit

@@ -164,7 +164,7 @@ class AttentionReads(Protocol):
         self, *, since: Instant, results: int, failing_fraction: float, without: Sequence[AppVersionId], limit: int
     ) -> Sequence[FailingHost]:
         """Return hosts with so many results since an instant, of which a fraction failed, the worst first. Results of
-        the versions `without` do not count.
+        the versions `without` are not judged.
         """
         ...
 

@@ -457,13 +457,14 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     names = [host_in_words(one.host_id, one.domain_name) for one in hosts[:NAMED_HOSTS]]
     named = ", ".join(map("".join, zip(names, rates, strict=False))) + ", …" * (len(hosts) > NAMED_HOSTS)
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
-    worst = hosts[0]
+    worst, of_versions = hosts[0], sum(one.of_versions for one in hosts)
+    of = f", {of_versions} of them of versions that fail on half of their hosts" if of_versions else ""
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
         f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} half of the results or more: {named}",
         "hosts?show=failing",
-        f"{failures} of {results} results of the last day failed, without versions that fail on half of their hosts",
+        f"{failures} of {results} results of the last day failed{of}",
         [
             Remedy(f"read the results of {names[0]}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"),
             Remedy("see these hosts", "hosts?show=failing"),

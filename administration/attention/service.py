@@ -113,9 +113,9 @@ def _has_failed(reading: asyncio.Future[Value]) -> bool:
 
 async def _failing(store: PostgresStore, now: Instant) -> tuple[Sequence[FailingVersion], Sequence[FailingHost]]:
     """Return the versions that fail on many of the hosts that used them in the last day, the worst first, and the hosts
-    that are not banned and at least half of whose results of the last day failed. Results of versions that fail on at
-    least half of their hosts do not count for hosts, also after the versions were withdrawn; on fewer hosts, these may
-    be the cause.
+    that are not banned and at least half of whose results of the last day failed. Hosts are not judged by results of
+    versions that fail on at least half of their hosts, also after these were withdrawn; otherwise the hosts may be the
+    cause.
     """
     since = later(now, -DAY_S)
     versions = await store.attention.versions(since=since, failures=FAILURES)

@@ -36,7 +36,7 @@ from scheduler.busy import busy_at_start, usage_of
 from scheduler.choice import Chosen
 from scheduler.context import SchedulingContext
 from scheduler.held import HeldReview
-from scheduler.trace import DecisionTrace, traced
+from scheduler.trace import BestOfApp, DecisionTrace, bests_of, traced
 from store.postgres import PostgresStore
 from wire.messages import CoprocRequest, SchedulerRequest
 
@@ -299,7 +299,7 @@ def _answer(caller: Caller, view: RequestView, array: JobArray, catalogue: Catal
     found = traced(context, Untouched(array))
     chosen = found.choice.chosen
     shared = traits_of(catalogue.settings.deadline).shares_gated and any(one.assignment.gated for one in chosen)
-    why = () if chosen else telling(_refusals(found))
+    why = () if chosen else telling(_refusals(found, context))
     return HostAnswer(caller.host_id, rate, len(chosen), free_s(context, chosen), why, shared)
 
 
@@ -315,9 +315,25 @@ def telling(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
     return others or tuple(refusals)
 
 
-def _refusals(found: DecisionTrace) -> tuple[Refusal, ...]:
+def refusals_of_app(app_id: AppId, found: DecisionTrace, bests: Iterable[BestOfApp]) -> list[Refusal]:
+    """Return the refusals of all jobs of an app, without those of processor types on which the host cannot use it. If
+    it cannot use it at all, only the reasons for this count: a limit of its GPU does not matter.
+    """
+    own = {kind: best for one, kind, best in bests if one == app_id}
+    unusable = {kind: best for kind, best in own.items() if isinstance(best, Refusal)}
+    if own and len(unusable) == len(own):
+        return [*unusable.values()]
+    large = [one for one in found.choice.refused_at_large if one.app_id in (None, app_id)]
+    return [one.refusal for one in large if one.processor_type not in unusable]
+
+
+def _refusals(found: DecisionTrace, context: SchedulingContext) -> list[Refusal]:
+    apps = {group.batch.app_id for group in found.groups}
+    bests = bests_of(context, apps)
     passed_over = [Refusal(code, why) for step in found.steps for code, _, why in step.passed_over]
-    return (*(one.refusal for one in found.choice.refused), *passed_over)
+    own = [refusal for _, _, refusal in found.choice.not_given] + passed_over
+    of_apps = [refusal for app_id in sorted(apps) for refusal in refusals_of_app(app_id, found, bests)]
+    return of_apps + own or [one.refusal for one in found.choice.refused]
 
 
 def free_s(context: SchedulingContext, chosen: Sequence[Chosen]) -> Seconds:

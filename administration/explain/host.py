@@ -16,6 +16,7 @@ from administration.explain.dry_run import (
     free_s,
     private_feeder,
     refusal_of_all,
+    refusals_of_app,
     telling,
 )
 from administration.explain.verdict import (
@@ -47,7 +48,7 @@ from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
 from scheduler.ports import SlotSource
 from scheduler.stages import Stage
-from scheduler.trace import DecisionTrace, TraceStep, bests_of, stages_by_group, traced
+from scheduler.trace import BestOfApp, DecisionTrace, TraceStep, bests_of, stages_by_group, traced
 from scheduler.versions import Best
 from store.postgres import PostgresStore
 
@@ -108,7 +109,7 @@ async def explain_host(
     await choice_of(context, array, decide)
     found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
-    chosen, bests = found.choice.chosen, bests_of(context)
+    chosen, bests = found.choice.chosen, bests_of(context, catalogue.apps)
     classes = refused_classes(found, bests)
     conditions = [_helped(one, classes, view, catalogue, now) for one in class_conditions(classes.values())]
 
@@ -277,26 +278,16 @@ def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings,
     return f"{resets}{low} Valid results raise it; a new host starts with `scheduler.{key}` ({start})."
 
 
-def refused_classes(
-    found: DecisionTrace, bests: Iterable[tuple[AppId, ProcessorType, Best | Refusal]]
-) -> Mapping[ClassKey, Sequence[Refusal]]:
-    """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups.
-
-    If the host can use an app on one processor type, the types on which it cannot do not count.
-    """
-    unusable = {(app_id, kind) for app_id, kind, best in bests if isinstance(best, Refusal)}
-    usable = {app_id for app_id, _, best in bests if not isinstance(best, Refusal)}
+def refused_classes(found: DecisionTrace, bests: Sequence[BestOfApp]) -> Mapping[ClassKey, Sequence[Refusal]]:
+    """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups."""
     given = {step.place for step in found.steps if step.given}
     empty = [group for place, group in enumerate(found.groups) if place not in given]
     refused: dict[ClassKey, list[Refusal]] = {group.key: [] for group in empty}
     for group, _, why in found.choice.not_given:
         refused.get(group.key, []).append(why)
-    for one in found.choice.refused_at_large:
-        for group in empty:
-            app_id = group.batch.app_id
-            is_other = app_id in usable and (app_id, one.processor_type) in unusable
-            if one.app_id in (None, app_id) and not is_other:
-                refused[group.key].append(one.refusal)
+    of_apps = {one: refusals_of_app(one, found, bests) for one in {group.batch.app_id for group in empty}}
+    for group in empty:
+        refused[group.key] += of_apps[group.batch.app_id]
     return {key: telling(whys) for key, whys in refused.items()}
 
 

@@ -28,27 +28,25 @@ SELECT file_id, name FROM file WHERE name = ANY($1::text[]) ORDER BY name;
 
 
 -- name: failures_of_versions
--- Purpose: count the recent failures of an app's versions. The history is left out.
--- Arguments: $1 app_id, $2 since when, $3 number of latest failures of all apps to read.
+-- Purpose: count the recent failures of all apps' versions. The history is left out.
+-- Arguments: $1 since when, $2 number of latest failures to read.
 -- Result: app_version_id, errors, invalid, timed_out, last_at, by app_version_id.
 WITH failed AS MATERIALIZED (
     SELECT app_version_id, state, coalesce(reported_at, timeout_at) AS at
     FROM instance
-    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $2
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
-    LIMIT $3
+    LIMIT $2
 )
 SELECT
-    failed.app_version_id,
-    count(*) FILTER (WHERE failed.state = 'failed') AS errors,
-    count(*) FILTER (WHERE failed.state = 'invalid') AS invalid,
-    count(*) FILTER (WHERE failed.state = 'timed_out') AS timed_out,
-    max(failed.at) AS last_at
+    app_version_id,
+    count(*) FILTER (WHERE state = 'failed') AS errors,
+    count(*) FILTER (WHERE state = 'invalid') AS invalid,
+    count(*) FILTER (WHERE state = 'timed_out') AS timed_out,
+    max(at) AS last_at
 FROM failed
-JOIN app_version USING (app_version_id)
-WHERE app_version.app_id = $1
-GROUP BY failed.app_version_id
-ORDER BY failed.app_version_id;
+GROUP BY app_version_id
+ORDER BY app_version_id;
 
 
 -- name: files_that_differ

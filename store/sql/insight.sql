@@ -246,10 +246,11 @@ WHERE last_rpc_at >= $2::double precision;
 -- name: hosts_that_fail
 -- Purpose: return hosts at least half of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
---   $4 fraction of them that must have failed, $5 app_version_ids whose results do not count, $6 limit.
+--   $4 fraction of them that must have failed, both without $5 app_version_ids, $6 limit.
 -- Result: host_id, domain_name; failures, results: of the instances sent to the host since then; the kinds of failures
---   (errors, invalid, timed_out); last_at, of the last failure; since ($1). Only valid results and failures count, not
---   those that wait for validation, came too late or were aborted.
+--   (errors, invalid, timed_out); of_versions: the failures of the versions in $5; judged: the results of others; last_at,
+--   of the last failure; since ($1). Only valid results and failures count, not those that wait for validation, came too
+--   late or were aborted.
 WITH failed AS MATERIALIZED (
     SELECT host_id, app_version_id
     FROM instance
@@ -273,21 +274,22 @@ CROSS JOIN LATERAL (
         (count(*) FILTER (WHERE decided.state = 'failed'))::int AS errors,
         (count(*) FILTER (WHERE decided.state = 'invalid'))::int AS invalid,
         (count(*) FILTER (WHERE decided.state = 'timed_out'))::int AS timed_out,
+        (count(*) FILTER (WHERE decided.state <> 'valid' AND decided.app_version_id = ANY($5::int[])))::int AS of_versions,
+        count(*) FILTER (WHERE decided.app_version_id <> ALL($5::int[])) AS judged,
         max(coalesce(decided.reported_at, decided.timeout_at)) FILTER (WHERE decided.state <> 'valid') AS last_at
     FROM (
-        SELECT instance.state, instance.reported_at, instance.timeout_at
+        SELECT instance.state, instance.reported_at, instance.timeout_at, instance.app_version_id
         FROM instance
         WHERE instance.volunteer_id = host.volunteer_id
             AND instance.sent_at >= $1
             AND instance.state IN ('valid', 'failed', 'invalid', 'timed_out')
             AND instance.host_id = host.host_id
-            AND instance.app_version_id <> ALL($5::int[])
         ORDER BY instance.sent_at DESC
         LIMIT $2
     ) AS decided
 ) AS recent
-WHERE recent.results >= $3::int
-    AND recent.failures >= $4::double precision * recent.results
+WHERE recent.judged >= $3::int
+    AND recent.failures - recent.of_versions >= $4::double precision * recent.judged
     AND NOT EXISTS (
         SELECT
         FROM restriction
@@ -296,7 +298,9 @@ WHERE recent.results >= $3::int
                 ('host', host.host_id::text), ('volunteer', host.volunteer_id::text)
             )
     )
-ORDER BY recent.failures::double precision / recent.results DESC, recent.failures DESC, often.host_id
+ORDER BY
+    (recent.failures - recent.of_versions)::double precision / recent.judged DESC,
+    recent.failures - recent.of_versions DESC, often.host_id
 LIMIT $6;
 
 

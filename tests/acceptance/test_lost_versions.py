@@ -76,7 +76,7 @@ async def test_withdrawal_says_what_waits_and_what_hosts_drop(lost_server: LiveS
         offer = page.partition('id="h-state"')[2].partition("</form>")[0]
         assert not missing(offer, "1 instance", "1 host") and 'class="note warn"' not in offer  # no result yet
         _, where, page = await grace.post(VERSION, {"state": "offered", "why": "fixed"})
-        assert where.endswith("/apps/pi?said=version_offered")
+        assert where.endswith(f"{VERSION}?said=version_offered")
         assert 'role="alert"' not in page
         _, page = await grace.get(VERSION)
         assert not missing(page, "5 unsent instances", 'batches/1">due<')

@@ -130,7 +130,7 @@ async def test_only_decided_results_count_for_failing_hosts(store: Store) -> Non
     assert await failing(store, 4) == []
 
 
-async def test_results_of_left_out_versions_do_not_count_for_hosts(store: Store) -> None:
+async def test_hosts_are_not_judged_by_left_out_versions(store: Store) -> None:
     """A version that fails on many hosts is at fault, not these hosts."""
     of_version, of_both = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=20)
@@ -144,5 +144,9 @@ async def test_results_of_left_out_versions_do_not_count_for_hosts(store: Store)
         await a_failure(store, of_both, batch.batch_id, S.FAILED, 10.0)
 
     assert await failing(store, 3) == [(of_both.host_id, 7, 7), (of_version.host_id, 4, 7)]
-    assert await failing(store, 3, without=[bad.app_version_id]) == [(of_both.host_id, 3, 3)]
+    assert await failing(store, 3, without=[bad.app_version_id]) == [(of_both.host_id, 7, 7)]
     assert await failing(store, 4, without=[bad.app_version_id]) == []
+    [found] = await store.attention.hosts(
+        since=NOW, results=3, failing_fraction=0.5, without=[bad.app_version_id], limit=9
+    )
+    assert (found.failures, found.of_versions, found.errors) == (7, 4, 7)

@@ -60,22 +60,28 @@ class MemoryAttention:
         """Return the hosts by rate, without the bound of LOOKED_AT."""
         sent: defaultdict[HostId, list[StoredInstance]] = defaultdict(list)
         jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
-        for row in (row for job in jobs for row in job.instances if row.app_version_id not in without):
+        for row in (row for job in jobs for row in job.instances):
             if row.host_id is not None and row.sent_at is not None and row.sent_at >= since:
                 sent[row.host_id].append(row)
-        found = list[FailingHost]()
+        found = list[tuple[tuple[float, int, HostId], FailingHost]]()
         for host_id, rows in sent.items():
             host = self._work.hosts[host_id].host
             limited = limit_of(self._registry.restrictions, host)
-            failed = [one for one in rows if one.state in HOST_FAILURES]
-            decided = sum(one.state in DECIDED for one in rows)
+            decided = [one for one in rows if one.state in DECIDED]
+            failed = [one for one in decided if one.state in HOST_FAILURES]
+            judged = sum(one.app_version_id not in without for one in decided)
+            of_versions = sum(one.app_version_id in without for one in failed)
             banned = limited is not None and limited.max_jobs == 0
-            if not banned and decided >= results and len(failed) >= failing_fraction * decided:
+            if not banned and judged >= results and len(failed) - of_versions >= failing_fraction * judged:
                 counts = Counter(one.state for one in failed)
                 kinds = (counts[S.FAILED], counts[S.INVALID], counts[S.TIMED_OUT])
                 last_at = max((_ended_at(one) for one in failed), default=since)
-                found.append(FailingHost(host_id, len(failed), decided, host.domain_name, *kinds, last_at, since))
-        return sorted(found, key=lambda one: (-one.failures / one.results, -one.failures, one.host_id))[:limit]
+                one = FailingHost(
+                    host_id, len(failed), len(decided), host.domain_name, *kinds, last_at, since, of_versions
+                )
+                own = len(failed) - of_versions
+                found.append(((-own / judged, -own, host_id), one))
+        return [one for _, one in sorted(found)][:limit]
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
         called = [one.host.last_rpc_at for one in self._work.hosts.values() if one.host.last_rpc_at >= since]

@@ -78,16 +78,15 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
                 found[number] = VersionUse(number, *(sum(pair) for pair in counts))
         return found
 
-    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
+    async def failures_of_versions(self, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
         states: dict[AppVersionId, list[InstanceState]] = {}
         last_at: dict[AppVersionId, Instant] = {}
         for row in (row for job in self._work.jobs if job.job_id not in self._work.history for row in job.instances):
             number, at = row.app_version_id, row.reported_at or row.timeout_at
             if row.state not in HOST_FAILURES or number is None or at is None or at < since:
                 continue
-            if self._registry.versions[number].app_id == app_id:
-                states.setdefault(number, []).append(row.state)
-                last_at[number] = max(at, last_at.get(number, at))
+            states.setdefault(number, []).append(row.state)
+            last_at[number] = max(at, last_at.get(number, at))
         failed, invalid, timed_out = InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT
         return {
             one: RecentFailures(found.count(failed), found.count(invalid), found.count(timed_out), last_at[one])

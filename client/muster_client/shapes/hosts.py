@@ -65,12 +65,13 @@ class FailuresShown(TypedDict):
 
 
 class HostFailuresShown(FailuresShown):
-    """A failing host's failures among its `results` of the last day, by which it is failing.
+    """A failing host's failures among its `results` of the last day, without those that wait for validation.
 
-    Results that wait for validation, and those of app versions that fail on half of their hosts, do not count.
+    `of_versions` of the failures are of app versions that fail on half of their hosts, by which it is not judged.
     """
 
     results: int
+    of_versions: int
 
 
 class VersionUseShown(TypedDict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from administration.hosts import choice_of
@@ -9,7 +11,7 @@ from console.hosts import FULL, STATES, OrderRow, asked_of, havs_of, rows_of, ve
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, SlowWith
-from domain.hosts import HostAppVersion
+from domain.hosts import DecayedSums, HostAppVersion
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppId, AppVersionId, HostId, Seconds, later
 from tests.builders import NOW, an_app, an_app_version
@@ -91,11 +93,14 @@ def test_inherited_statistics_name_their_version() -> None:
     old, new = an_app_version(), an_app_version(app_version_id=AppVersionId(2), version_num=110)
     catalogue = Catalogue(apps={AppId(1): an_app()}, versions={one.app_version_id: one for one in (old, new)})
     first = HostAppVersion(HostId(7), AppVersionId(1))
-    havs = [first, HostAppVersion(HostId(7), AppVersionId(2), inherited_from=AppVersionId(1))]
+    known = DecayedSums(3.0, 0.0, 0.0, NOW)
+    second = HostAppVersion(HostId(7), AppVersionId(2), relaxed=known, inherited_from=AppVersionId(1))
 
-    found = {row.version: row.inherited for row in havs_of(havs, catalogue, NOW)}
+    found = {row.version: row.inherited for row in havs_of([first, second], catalogue, NOW)}
+    failed = havs_of([first, replace(second, relaxed=DecayedSums())], catalogue, NOW)
 
-    assert found == {new.title: old.title, old.title: ""}
+    assert found == {new.title: "1.00", old.title: ""}
+    assert [row.inherited for row in failed] == ["", ""]  # nothing to start with
 
 
 def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:

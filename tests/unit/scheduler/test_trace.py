@@ -151,7 +151,7 @@ def test_slots_the_host_may_not_have_are_counted_by_reason() -> None:
 def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
     catalogue = a_catalogue(apps=(an_app(), an_app(app_id=AppId(2), name="e", beta=True)))
 
-    first, second = bests_of(an_asking(catalogue=catalogue))
+    first, second = bests_of(an_asking(catalogue=catalogue), catalogue.apps)
 
     assert first[:2] == (AppId(1), CPU) and not isinstance(first[2], Refusal)
     assert isinstance(second[2], Refusal) and second[2].code is RefusalCode.BETA

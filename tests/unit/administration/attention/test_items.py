@@ -293,6 +293,9 @@ def test_hosts_that_fail_are_one_item() -> None:
     assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
         found.subject, "2 hosts", "tin (63) with 18 of 20", "71 with 12 of 20"
     )
+    assert not missing(found.sentence, "30 of 40") and "versions" not in found.sentence
+    [many] = items(hosts=[FailingHost(HostId(63), 223, 231, of_versions=84)])
+    assert not missing(many.sentence, "223 of 231", "84 of them of versions")
 
 
 @pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])

@@ -8,16 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from administration.explain.dry_run import Untouched, array_of, assumed_context, assumed_request, sample_of
-from domain.apps import CPU
+from administration.explain.dry_run import (
+    Untouched,
+    all_answers,
+    array_of,
+    assumed_context,
+    assumed_request,
+    sample_of,
+)
+from administration.explain.host import refused_classes
+from domain.apps import CPU, NVIDIA
 from domain.batches import QoS
-from domain.dispatch import RequestView
+from domain.dispatch import RequestKey, RequestView
+from domain.hosts import Coprocessor
+from domain.insight import Caller
 from domain.jobs import Candidate
+from domain.refusals import RefusalCode
 from domain.units import FlopPerSecond, HostId, InstanceId, JobId, Seconds, VolunteerId
 from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose
-from tests.builders import NOW, a_batch, a_held, a_job_class, a_ready
+from scheduler.trace import bests_of, traced
+from tests.builders import NOW, a_batch, a_held, a_host, a_job_class, a_ready, a_volunteer
 from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
@@ -108,3 +120,18 @@ async def test_sample_is_empty_before_the_first_call() -> None:
     found = await sample_of(as_postgres(project.store), project.array, project.shelf.held, project.clock)
 
     assert (found.hosts, found.jobs) == (0, 0)
+
+
+def test_only_the_missing_version_refuses_an_app_without_one() -> None:
+    """The host also gets no GPU jobs, which does not matter for an app that has no version for it."""
+    catalogue, array = a_catalogue(), an_array([0], [0])
+    host = a_host(platforms=("windows_x86_64",), coprocessors=(Coprocessor(NVIDIA, 1),))
+    view = RequestView(volunteer=a_volunteer(no_gpu=True), host=host)
+    context = assumed_context(view, catalogue, now=NOW)
+    caller = Caller(host.host_id, RequestKey(b"", host.host_id), NOW)
+
+    refused = refused_classes(traced(context, Untouched(array)), bests_of(context, catalogue.apps))
+    [answer] = all_answers([caller], [view], array, catalogue, NOW)
+
+    assert [[one.code for one in whys] for whys in refused.values()] == [[RefusalCode.PLATFORM]]
+    assert [one.code for one in answer.refusals] == [RefusalCode.PLATFORM]
