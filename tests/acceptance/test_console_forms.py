@@ -503,6 +503,6 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert 'id="changes"' not in page and "the paper is due" not in page
     ids = [BatchId(number) for number in (1, 2, 3)]
     places = await server.store.ordering_rules.places(ids, {AppId(1)}, without=())
-    assert [one.place for one in places.values()] == [3, 2, 1]
+    assert [one.place for one in places.values()] == [3, 1, 2]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
     assert act.detail == {"level": "expedite", "was": {"level": "normal"}, "why": "the paper is due"}
