@@ -285,7 +285,7 @@ def test_the_rate_from_before_a_move_ahead_is_no_assumption() -> None:
     assert ahead.sending_s == pytest.approx(70 * HOUR_S, rel=0.05)
 
 
-def test_a_waiting_batch_is_also_forecast_without_the_work_before_it() -> None:
+def test_waiting_batch_is_also_forecast_without_work_before_it() -> None:
     """Hosts that cannot run that work take its jobs at once."""
     waiting, alone, held = (
         estimate(one)
