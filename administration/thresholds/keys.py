@@ -202,7 +202,7 @@ THRESHOLDS = tuple(EFFECTS)
 TITLES = {
     "deadline.p_afap": "P for AFAP and late batches",
     "deadline.p_late": "P to finish shortly before the target",
-    "deadline.p_retry": "P for urgent retries and copies",
+    "deadline.p_retry": "P for retries and copies of AFAP and late batches",
     "deadline.p_tight": "P to finish after the target",
     "ranking.min_rows": "Hosts for percentiles of an app",
     "ranking.min_samples": "Results for the rank of a host",

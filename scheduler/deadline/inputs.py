@@ -112,7 +112,7 @@ GATED = {
     Gate.AFAP: "AFAP and late batches",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
     Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
-    Gate.RETRY: "retries and copies",
+    Gate.RETRY: "retries and copies of AFAP and late batches",
 }
 
 
