@@ -242,15 +242,6 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
     return checked_changes(values, lambda name: full_key(name, keys), "threshold")
 
 
-def value_in_words(in_force: float, set_to: float) -> str:
-    """Return a gate's value, and its setting if it is temporarily lowered.
-
-    >>> value_in_words(0.5, 0.9), value_in_words(0.9, 0.9)
-    ('0.5 for now, instead of 0.9', '0.9')
-    """
-    return f"{in_force:g}" if in_force == set_to else f"{in_force:g} for now, instead of {set_to:g}"
-
-
 def checked_reason(key: str, why: str) -> str:
     """Return the reason for changing a setting. Raises InvalidInputError if a threshold is changed without one."""
     if key in THRESHOLDS and not why.strip():
