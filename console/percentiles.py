@@ -12,6 +12,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import Changes, recorded, subject_of
+from administration.gate_relaxation import relaxes
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
@@ -233,6 +234,7 @@ class PercentilePages(Pages[PageServices]):
             "small": {(one["app"], one["processor_type"]): population_in_words(one) for one in shown["hosts"]},
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
+            "relaxes": relaxes(catalogue.settings.deadline),
             "after": after_in_words(shown["changes"]),
             "titles": TITLES,
             "meanings": gate_meanings(),
