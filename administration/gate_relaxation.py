@@ -72,7 +72,7 @@ class GateRelaxer:
         """Recompute the relaxed gates. Hosts are read only if jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
-        if not _relaxes(settings):
+        if not relaxes(settings):
             return await self._noted(catalogue, GateReport(), now)
         waiting = await self._callers.waiting_batches(MOST_BATCHES)
         behind = high_gates(waiting, catalogue, now)
@@ -119,7 +119,7 @@ def with_relaxed_gates(
 ) -> Catalogue:
     """Return the catalogue with the gates as the next round would lower them. Pure."""
     gates: tuple[RelaxedGate, ...] = ()
-    if _relaxes(catalogue.settings.deadline):
+    if relaxes(catalogue.settings.deadline):
         behind = high_gates(waiting, catalogue, now)
         gates = relaxed_gates(behind, standings, catalogue, most_taken(waiting, catalogue), now=now)
     cuts = {
@@ -129,7 +129,8 @@ def with_relaxed_gates(
     return replace(catalogue, cut_points=cuts)
 
 
-def _relaxes(settings: DeadlineSettings) -> bool:
+def relaxes(settings: DeadlineSettings) -> bool:
+    """Return whether gates are lowered while too few of the hosts that pass make requests."""
     return traits_of(settings).relaxes_gates and settings.gate_wait_fraction > 0.0
 
 

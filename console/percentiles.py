@@ -12,6 +12,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import Changes, recorded, subject_of
+from administration.gate_relaxation import relaxes
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
@@ -60,9 +61,9 @@ PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadli
 def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    A gate that is temporarily lowered is drawn at the value in force and at the one that is set. With previewed
-    thresholds (`changed`), the hosts are those ranked then, and the gates are drawn likewise. None if no host is
-    ranked.
+    A gate that is temporarily lowered is drawn where it is set and where it is now. With previewed thresholds
+    (`changed`), the hosts are those ranked then, and changed gates are also drawn at their new value. None if no host
+    is ranked.
     """
     key = cuts.app_id, cuts.processor_type
     then = cuts if changed is None else changed.cut_points.get(key, cuts)
@@ -76,10 +77,10 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, then.n)
     present = catalogue.settings.deadline
-    sides = {"now" if changed else "set": gates_of(present), "in force": gates_of(reachable(present, cuts))}
+    sides = {"": gates_of(present), "now": gates_of(reachable(present, cuts))}
     if changed is not None:
         moved = changed.settings.deadline
-        sides |= {"after": gates_of(moved), "in force after": gates_of(reachable(moved, then))}
+        sides |= {"new": gates_of(moved), "then": gates_of(reachable(moved, then))}
     lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named(sides)]
     marks = [
         MarkLine(at, f"{name} {threshold:g}", GATE_HUES[name.partition(" ")[0]])
@@ -107,11 +108,11 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
 
 def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[str]]]:
     """Return thresholds in ascending order with their gates. If the sides differ in a gate, it has each of its values,
-    named after the first side with it.
+    named after the first side with it. Names are short: labels of charts then find a place between the other lines.
 
     >>> held, moved = {Gate.LATE: 0.5, Gate.TIGHT: 0.5}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7}
-    >>> named({"now": held | {Gate.TIGHT: 0.9}, "in force": held, "after": moved, "in force after": held})
-    [(0.5, ['p_late', 'p_tight in force']), (0.7, ['p_tight after']), (0.9, ['p_tight now'])]
+    >>> named({"": held | {Gate.TIGHT: 0.9}, "now": held, "new": moved, "then": held})
+    [(0.5, ['p_late', 'p_tight now']), (0.7, ['p_tight new']), (0.9, ['p_tight'])]
     """
     found: dict[float, list[str]] = {}
     for gate in sorted({gate for gates in sides.values() for gate in gates}):
@@ -119,7 +120,7 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
         for side, gates in sides.items():
             names.setdefault(gates[gate], side)
         for threshold, side in names.items():
-            found.setdefault(threshold, []).append(gate.value if len(names) == 1 else f"{gate.value} {side}")
+            found.setdefault(threshold, []).append(f"{gate.value} {side}".rstrip())
     return sorted(found.items())
 
 
@@ -233,6 +234,7 @@ class PercentilePages(Pages[PageServices]):
             "small": {(one["app"], one["processor_type"]): population_in_words(one) for one in shown["hosts"]},
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
+            "relaxes": relaxes(catalogue.settings.deadline),
             "after": after_in_words(shown["changes"]),
             "titles": TITLES,
             "meanings": gate_meanings(),

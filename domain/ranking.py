@@ -44,6 +44,15 @@ class Gate(StrEnum):
     LOW_TURNAROUND = "low_turnaround"  # not a percentile, but the flag set by batch acceleration
 
 
+def gate_in_words(in_force: float, set_to: float) -> str:
+    """Return a gate's value, and its setting if it is temporarily lowered.
+
+    >>> gate_in_words(0.5, 0.9), gate_in_words(0.9, 0.9)
+    ('0.5 (lowered from 0.9)', '0.9')
+    """
+    return f"{in_force:g} (lowered from {set_to:g})" if in_force < set_to else f"{in_force:g}"
+
+
 NO_GATE = Gate.NONE  # cached for comparisons in every request: an enum lookup takes 75 ns in Python 3.11
 
 

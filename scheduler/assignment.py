@@ -82,7 +82,7 @@ class AssignmentCommitter:
     async def _rounds(self, context: SchedulingContext, writes: RequestWrites, set_aside: list[Ready]) -> Committed:
         choice = await choice_of(context, self._array, self._decide)
         choice, charged = await self._charged(context, choice, set_aside)
-        reasons = {} if choice.chosen else choice.reasons()
+        reasons = {} if choice.chosen else choice.reasons(context.catalogue.apps)
         outcome = await self._committed(choice, charged, reasons, writes, set_aside)
         given, first = _given(choice, reasons, outcome), outcome
         rounds = 1
@@ -91,7 +91,7 @@ class AssignmentCommitter:
             choice = await choice_of(context, self._array, self._decide)
             try:
                 choice, charged = await self._charged(context, choice, set_aside)
-                reasons = {} if choice.chosen else choice.reasons()
+                reasons = {} if choice.chosen else choice.reasons(context.catalogue.apps)
                 outcome = await self._committed(choice, charged, reasons, RequestWrites(writes.host), set_aside)
             except UnavailableError as error:  # the reports are already written: the client still gets a reply
                 log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
@@ -203,7 +203,7 @@ def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_be
     )
     lost = lost_before + len(choice.chosen) - len(jobs)
     refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in no_choice.items()}
-    reasons = {} if jobs else dict(choice.reasons() if choice.chosen else no_choice)
+    reasons = {} if jobs else dict(choice.reasons({}) if choice.chosen else no_choice)
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost
         reasons[RefusalCode.LOST_RACE] = (lost, "the suitable jobs were sent to other computers first")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from domain.apps import AppVersion, ProcessorType
+from domain.apps import App, AppVersion, ProcessorType
 from domain.batches import Batch, QoS
 from domain.dispatch import Assignment
 from domain.due_terms import DueTerms
@@ -78,12 +78,13 @@ class Choice:
         """Return all refusals, the most general first."""
         return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
-    def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
-        """Return, for each code, the count and one sentence (`spanned`), for the message to the volunteer."""
-        by_code: dict[RefusalCode, list[Refusal]] = {}
-        for refusal in self._refusals():
-            by_code.setdefault(refusal.code, []).append(refusal)
-        return {code: (len(found), spanned(found)) for code, found in by_code.items()}
+    def reasons(self, apps: Mapping[AppId, App]) -> Mapping[RefusalCode, tuple[int, str]]:
+        """Return, for each code, the count and one sentence (`spanned`). That of groups names the first one's app."""
+        at_large: list[tuple[AppId | None, Refusal]] = [(None, one.refusal) for one in self.refused_at_large]
+        by_code: dict[RefusalCode, list[tuple[AppId | None, Refusal]]] = {}
+        for one in (*at_large, *((group.batch.app_id, refusal) for group, _, refusal in self.not_given)):
+            by_code.setdefault(one[1].code, []).append(one)
+        return {code: (len(found), _of_first_app(found, apps)) for code, found in by_code.items()}
 
     def counts(self) -> dict[RefusalCode, int]:
         """Return the count per code, in order of first occurrence."""
@@ -91,6 +92,12 @@ class Choice:
 
     def _refusals(self) -> list[Refusal]:
         return [one.refusal for one in self.refused_at_large] + [refusal for _, _, refusal in self.not_given]
+
+
+def _of_first_app(found: Sequence[tuple[AppId | None, Refusal]], apps: Mapping[AppId, App]) -> str:
+    first = found[0][0]
+    why = spanned([refusal for app_id, refusal in found if app_id == first])
+    return f"{apps[first].name}: {why}" if first is not None and first in apps else why
 
 
 def _counted(refusals: Iterable[Refusal]) -> dict[RefusalCode, int]:

@@ -21,7 +21,7 @@ from domain.units import AppId, AppVersionId, Instant, Seconds
 from scheduler.backfill import BUSY, HostGuard, Sending, Wide, may_be_leased
 from scheduler.busy import HostLoad
 from scheduler.context import SchedulingContext
-from scheduler.deadline import Due, Moment, due_inputs, rule_of
+from scheduler.deadline import Due, Moment, due_inputs, rule_of, with_setting
 from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, queue_refusal
 from scheduler.gates import reachable
 from scheduler.ports import SlotGroup
@@ -210,7 +210,7 @@ class ClassEvaluator:
         )
         due = self._due(moment, job, self.gates(usable))
         if isinstance(due, Refusal):
-            return _naming_cpus(due, usable)
+            return _naming_cpus(with_setting(due, self._settings), usable)
         return Evaluation(usable, due, runtime_s, percentile, moment, safe_s)
 
 

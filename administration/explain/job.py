@@ -18,11 +18,12 @@ from domain.clock import Clock
 from domain.formatting import in_words
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
 from domain.refusals import Refusal
+from domain.settings import DeadlineSettings
 from domain.units import InstanceId, Instant, JobId, Seconds, shard_of
 from domain.views import InstanceRow, JobRow
 from lifecycle.turnaround import timeout_at
 from muster_client import shapes
-from scheduler.deadline import Due, Moment, due_inputs, rule_of
+from scheduler.deadline import Due, Moment, due_inputs, rule_of, with_setting
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
 from store.postgres import PostgresStore
@@ -223,7 +224,7 @@ async def _today(
         retry_turnaround_s=job.retry_s,
         p=standing.p,
         p_because=standing.because,
-        idle_host_would_get=_idle_answer(rule_of(settings)(idle, job, reachable(settings, cuts)), now),
+        idle_host_would_get=_idle_answer(rule_of(settings)(idle, job, reachable(settings, cuts)), settings, now),
         stale_cut_points=stale_as_json(catalogue),
     )
 
@@ -239,9 +240,9 @@ def _sent(row: InstanceRow) -> str:
     return f"The instance is {row.state.value.replace('_', ' ')}{where}{late}{because}."
 
 
-def _idle_answer(due: Due | Refusal, now: Instant) -> shapes.IdleAnswer:
+def _idle_answer(due: Due | Refusal, settings: DeadlineSettings, now: Instant) -> shapes.IdleAnswer:
     if isinstance(due, Refusal):
-        return shown(shapes.IdleAnswer, refused=due.code.value, why=due.detail)
+        return shown(shapes.IdleAnswer, refused=due.code.value, why=with_setting(due, settings).detail)
     return shown(shapes.IdleAnswer, due, row=due.row.number, due_in_s=due.due_at - now)
 
 

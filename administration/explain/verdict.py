@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from administration.show import shown
-from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
-from domain.ranking import Gate
+from domain.ranking import Gate, gate_in_words
 from domain.refusals import BEHIND_GATE, About, Refusal, RefusalCode, spanned
 from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
@@ -55,7 +54,6 @@ OF_HOST = {  # the same checks, if the host's value changes instead
 GATED_SHARE = "scheduler.urgent_share_fraction"
 MOST_HELPED = 4  # platforms that advice names, those of most hosts first
 LEAST_ADDED = 0.1  # of the requests that take some work; a change that adds less is not suggested
-LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
     RefusalCode.MEMORY: "memory_bytes",
     RefusalCode.DISK: "disk_bytes",
@@ -207,7 +205,7 @@ def suggestion_of(
         what = "them again with at most" if bound.falls else "the jobs again with a delay bound of at least"
         change = f"submit {what} {bound.words(options[0].value)}"
     set_to = asked if settings is None else settings.get(key, asked)
-    present = bound.words(asked) if set_to == asked else f"{value_in_words(asked, set_to)} ({LOWERED})"
+    present = bound.words(asked) if set_to == asked else gate_in_words(asked, set_to)
     says = bound.says.format(present, gate=key.partition(".")[2])
     return Suggestion(key, asked, options, f"{_in_words(bound, says, options, 'host')}: {change}", set_to)
 

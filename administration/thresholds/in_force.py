@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from administration.thresholds.keys import gate_meanings, value_in_words
+from administration.thresholds.keys import gate_meanings
 from administration.thresholds.preview import gates_in_use, gates_of
 from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
-from domain.ranking import Gate, RelaxedGate
+from domain.ranking import Gate, RelaxedGate, gate_in_words
 from domain.refusals import BEHIND_GATE
 from domain.units import AppId
 from scheduler.gates import reachable
@@ -86,11 +86,11 @@ def gates_in_words(values: Iterable[GateValue]) -> dict[str, str]:
 
     >>> cpu, gpu = (GateValue("fold", kind, Gate.TIGHT, 0.9, at) for kind, at in (("cpu", 0.5), ("nvidia", 0.9)))
     >>> gates_in_words([cpu]), gates_in_words([cpu, gpu])
-    ({'p_tight': '0.5 for now, instead of 0.9'}, {'p_tight': 'cpu 0.5 for now, instead of 0.9; nvidia 0.9'})
+    ({'p_tight': '0.5 (lowered from 0.9)'}, {'p_tight': 'cpu 0.5 (lowered from 0.9); nvidia 0.9'})
     """
     of_gates: dict[str, dict[str, str]] = {}
     for one in values:
-        of_gates.setdefault(one.gate.value, {})[one.processor_type] = value_in_words(one.in_force, one.set_to)
+        of_gates.setdefault(one.gate.value, {})[one.processor_type] = gate_in_words(one.in_force, one.set_to)
     return {
         gate: "; ".join(f"{kind} {words}" for kind, words in of_types.items())
         if len(set(of_types.values())) > 1

@@ -202,7 +202,7 @@ THRESHOLDS = tuple(EFFECTS)
 TITLES = {
     "deadline.p_afap": "P for AFAP and late batches",
     "deadline.p_late": "P to finish shortly before the target",
-    "deadline.p_retry": "P for urgent retries and copies",
+    "deadline.p_retry": "P for retries and copies of AFAP and late batches",
     "deadline.p_tight": "P to finish after the target",
     "ranking.min_rows": "Hosts for percentiles of an app",
     "ranking.min_samples": "Results for the rank of a host",
@@ -240,15 +240,6 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
     """
     return checked_changes(values, lambda name: full_key(name, keys), "threshold")
-
-
-def value_in_words(in_force: float, set_to: float) -> str:
-    """Return a gate's value, and its setting if it is temporarily lowered.
-
-    >>> value_in_words(0.5, 0.9), value_in_words(0.9, 0.9)
-    ('0.5 for now, instead of 0.9', '0.9')
-    """
-    return f"{in_force:g}" if in_force == set_to else f"{in_force:g} for now, instead of {set_to:g}"
 
 
 def checked_reason(key: str, why: str) -> str:

@@ -31,7 +31,7 @@ from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
-UNRANKED = "no host is ranked, so no host could pass a higher gate"
+UNRANKED = "no host can have a higher P"
 LOWERED = "lowered while the hosts above it request too rarely"
 NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
@@ -201,6 +201,11 @@ class HostPopulationView:
         cuts = self._standings[of_type].cuts
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
+    def measured(self, of_type: TypeOf) -> int:
+        """Return the number of hosts with enough results for a rank."""
+        cuts = self._standings[of_type].cuts
+        return 0 if cuts is None else cuts.n
+
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
         """Return one gate on one processor type. Newcomers that pass count in the request rate, but not in `havs`."""
         settings, cuts = self.settings.deadline, self._standings[of_type].cuts
@@ -319,6 +324,8 @@ def types_previewed(
             "newcomers": standing.newcomers.hosts,
             "small_population": old.is_small(of_type),
             "would_be_small": new.is_small(of_type),
+            "measured": old.measured(of_type),
+            "would_be_measured": new.measured(of_type),
             "gates": [
                 {"gate": gate.value, "old": old.side(of_type, gate), "new": new.side(of_type, gate)} for gate in gates
             ],

@@ -96,14 +96,25 @@ def after_in_words(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def population_in_words(one: Mapping[str, Any]) -> str:
-    """Say whether too few hosts of a previewed type are ranked, before and after the change; "" for neither.
+    """Return the P of hosts of a previewed type if too few are ranked, before or after the change; "" for neither.
 
-    >>> population_in_words({"small_population": False, "would_be_small": True})
-    'after the change too few to rank: hosts have P 0.5 unless their last result failed'
+    >>> few = {"small_population": True, "measured": 3}
+    >>> population_in_words(few | {"would_be_small": True, "would_be_measured": 3})
+    'too few to rank: P 0.5, 0.9 for the fastest quarter of 3 with enough results, 0 if the last result failed'
+    >>> population_in_words(few | {"would_be_small": False, "would_be_measured": 20}).partition(":")[0]
+    'now too few to rank'
     """
-    now, after = one["small_population"], one["would_be_small"]
-    when = "" if now and after else "now " if now else "after the change "
-    return f"{when}too few to rank: hosts have P 0.5 unless their last result failed" if now or after else ""
+    now = _small_in_words(one["measured"]) if one["small_population"] else ""
+    after = _small_in_words(one["would_be_measured"]) if one["would_be_small"] else ""
+    if now == after:
+        return now
+    return "; ".join(f"{when} {words}" for when, words in (("now", now), ("after the change", after)) if words)
+
+
+def _small_in_words(measured: int) -> str:
+    """Return P under the bootstrap rule: without a measured host, gates are capped at its highest value."""
+    fastest = f", 0.9 for the fastest quarter of {measured} with enough results" if measured else ""
+    return f"too few to rank: P 0.5{fastest}, 0 if the last result failed"
 
 
 def replayed_in_words(found: Replayed) -> str:
@@ -125,7 +136,7 @@ def _change(key: str, before: object, after: object) -> str:
 
 
 def _of_side(side: Mapping[str, Any]) -> str:
-    lowered = f" (set: {side['asked']:g}; {side['because']})" if side["because"] else ""
+    lowered = f" (lowered from {side['asked']:g}: {side['because']})" if side["because"] else ""
     passed = side["havs"] + side["newcomers"]
     fast = f" of {side['fast']} fast enough" if side["fast"] != side["havs"] else ""
     return f">= {side['threshold']:g}{lowered}: {passed}{fast} pass, {side['calls_per_hour']:.1f} requests/h"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from domain.refusals import Refusal
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from scheduler.deadline import accelerated, fixed, prompt, proposal, table
-from scheduler.deadline.inputs import Due, DueInputs, Moment, due_inputs, retry_turnaround_s
+from scheduler.deadline.inputs import Due, DueInputs, Moment, due_inputs, retry_turnaround_s, with_setting
 
-__all__ = ["Due", "DueInputs", "DueRule", "Moment", "due_inputs", "retry_turnaround_s", "rule_of"]
+__all__ = ["Due", "DueInputs", "DueRule", "Moment", "due_inputs", "retry_turnaround_s", "rule_of", "with_setting"]
 
 DueRule = Callable[[Moment, DueInputs, DeadlineSettings], Due | Refusal]
 

@@ -15,8 +15,9 @@ from domain.batches import Batch, QoS, complete_at
 from domain.due_terms import DueRow
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
-from domain.ranking import CutPoints, Gate, Percentile
+from domain.ranking import CutPoints, Gate, Percentile, gate_in_words
 from domain.refusals import Refusal, RefusalCode
+from domain.settings import DeadlineSettings
 from domain.units import Instant, Seconds
 
 
@@ -103,16 +104,17 @@ class Due:
 
 
 TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the delay bound is {5:length}"
-BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}"
-WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
+VALUE = "{3} {4:g}"  # of the gate
+BELOW_GATE = f"percentile P {{1:.3f}} is below {VALUE}, the gate of {{0}}"
+WITHOUT_PERCENTILE = f"the host has no percentile P, and {VALUE} is the gate of {{0}}; {{2}}"
 TOO_BUSY = "; without a gate: at most {6:length} of queued work, host has {5:length}"
 TOO_LONG = "; without a gate: within {6:length}, host takes {5:length}"
-FIGURES, FIGURES_WITHOUT = "P {1:.3f}, {3} {4:g}", "no P, {3} {4:g}"
+FIGURES, FIGURES_WITHOUT = f"P {{1:.3f}}, {VALUE}", f"no P, {VALUE}"
 GATED = {
     Gate.AFAP: "AFAP and late batches",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
     Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
-    Gate.RETRY: "retries and copies",
+    Gate.RETRY: "retries and copies of AFAP and late batches",
 }
 
 
@@ -140,6 +142,16 @@ def slow_below_gate(percentile: Percentile, gate: Gate, threshold: float, takes_
     """Return the refusal of a host that passes no gate, and would need one without other work, too."""
     why = below_gate(percentile, gate, threshold)
     return replace(why, sentence=f"{why.sentence}{TOO_LONG}", terms=(*why.terms, takes_s, most_s))
+
+
+def with_setting(why: Refusal, settings: DeadlineSettings) -> Refusal:
+    """Return the refusal; that of a lowered gate says from which value, the one in `settings`."""
+    match why.terms:
+        case (_, _, _, Gate() as gate, float() as threshold, *_) if threshold < (set_to := getattr(settings, gate)):
+            value = f"{{3}} {gate_in_words(threshold, set_to)}"
+            sentence, figures = why.sentence.replace(VALUE, value), why.figures.replace(VALUE, value)
+            return replace(why, sentence=sentence, figures=figures)
+    return why
 
 
 def shown_p(percentile: Percentile) -> float:

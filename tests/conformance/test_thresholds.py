@@ -215,6 +215,7 @@ async def test_too_many_samples_asked_for_open_the_gates(store: Store) -> None:
     [found] = (await previewed(store, ("min_samples", 100)))["hosts"]
 
     assert (found["small_population"], found["would_be_small"]) == (False, True)
+    assert (found["measured"], found["would_be_measured"]) == (len(hosts), 0)
     [tight] = [one["new"] for one in found["gates"] if one["gate"] == Gate.TIGHT]
     assert (tight["threshold"], tight["asked"], tight["havs"]) == (0.5, 0.9, len(hosts))
     await store.settings.set_setting("ranking.min_samples", 100.0, now=NOW, who="ops", why="")

@@ -217,7 +217,7 @@ def test_choice_without_jobs_has_a_reason(context: SchedulingContext, array: Lis
 
     choice = choose(replace(context, catalogue=replace(catalogue, settings=changed, reserved=reserved)), array)
 
-    assert choice.chosen or choice.reasons()
+    assert choice.chosen or choice.reasons({})
 
 
 @settings(max_examples=150)

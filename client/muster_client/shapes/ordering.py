@@ -252,7 +252,9 @@ class GatePreviewed(TypedDict):
 
 
 class TypePreviewed(TypedDict):
-    """Recently active hosts, by app and type of processor. A small population has too few hosts to rank."""
+    """Recently active hosts, by app and type of processor. A small population has too few hosts to rank: `measured` is
+    the number with enough results.
+    """
 
     app: str
     processor_type: str
@@ -260,6 +262,8 @@ class TypePreviewed(TypedDict):
     newcomers: int
     small_population: bool
     would_be_small: bool
+    measured: int
+    would_be_measured: int
     gates: list[GatePreviewed]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,9 @@ from administration.ordering.places import sent_first_because, the_first
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
-from console.drawing import Plot
+from console.drawing import BESIDE, CHARACTER, NARROW, Plot
+from console.mark_labels import LabelledLine
+from console.mark_labels import rows_of as label_rows_of
 from console.ordering_page import contributions_chart
 from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of
 from console.percentiles import distribution
@@ -175,7 +178,7 @@ def test_lowered_gate_is_drawn_where_it_is_in_force() -> None:
 
     assert chart is not None
     rows = {str(row[0]): row[1] for row in chart.rows}
-    assert (rows["p_tight in force"], rows["p_tight set"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
+    assert (rows["p_tight now"], rows["p_tight"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
 
 
 def test_threshold_keeps_its_colour_in_the_preview() -> None:
@@ -190,6 +193,26 @@ def test_threshold_keeps_its_colour_in_the_preview() -> None:
         hues.append({one.name.partition(" ")[0]: one.hue for one in chart.drawing.marks})
 
     assert hues[0] == hues[1] and len(set(hues[0].values())) == len(hues[0]) == 4
+
+
+@pytest.mark.parametrize("moved", [0.35, 0.7])
+def test_labels_of_a_moved_threshold_cross_no_line(moved: float) -> None:
+    """Wherever both lines stand, even on a phone."""
+    app = an_app()
+    cuts = CutPoints(app.app_id, CPU, NOW, 1000, tuple((place - 500) / 500 for place in range(1000)), (0,) * 11)
+    catalogue = Catalogue(apps={app.app_id: app}, settings=Settings().changed("deadline.p_afap", 0.45))
+    chart = distribution(
+        cuts, catalogue, replace(catalogue, settings=catalogue.settings.changed("deadline.p_afap", moved))
+    )
+
+    assert chart is not None and isinstance(chart.drawing, Plot)
+    names = [one.name for one in sorted(chart.drawing.marks, key=lambda mark: mark.x) if "p_afap" in one.name]
+    widths = [(CHARACTER * len(name) + BESIDE) / NARROW for name in names]
+    for first, second in itertools.combinations(range(101), 2):
+        lines = [LabelledLine(at / 100, width) for at, width in zip((first, second), widths, strict=True)]
+        (top, _), (below, left) = label_rows_of(lines)
+        low, high = lines[below].span(left=left)
+        assert not low <= lines[top].x <= high, (first, second)
 
 
 def points(name: str, of: float) -> Contribution:

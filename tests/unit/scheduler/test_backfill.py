@@ -150,7 +150,7 @@ def test_work_ending_within_lease_slack_fits() -> None:
 def test_a_refusal_names_both_numbers() -> None:
     choice = chosen(context(*BUSY, reserved=leased()), small())
 
-    refusals, why = choice.reasons()[RefusalCode.LEASED]
+    refusals, why = choice.reasons({})[RefusalCode.LEASED]
     assert (refusals, missing(why, "batch 1", "5 h", "4 h", "7 of 8")) == (1, [])
 
 
@@ -329,7 +329,7 @@ def test_tight_job_delays_others_at_most_by_displace_factor() -> None:
 
     refused = tight(2.6, ordering__displace=True)
     assert not refused.chosen
-    refusals, why = refused.reasons()[RefusalCode.DISPLACES]
+    refusals, why = refused.reasons({})[RefusalCode.DISPLACES]
     assert (refusals, missing(why, "old 2", 1.26, "at most 1.25")) == (1, [])
     assert len(tight(2.6, ordering__displace=True, ordering__displace_factor=1.3).chosen) == 1
 

@@ -209,7 +209,7 @@ def test_a_job_is_for_one_class_and_the_refusal_says_which() -> None:
 
     choice = choose(context("GenuineIntel", *classes), ListArray([jobs(5)]))
 
-    assert not missing(choice.reasons()[RefusalCode.HR_CLASS][1], "assigned to HR class 22", "class 21", "0 %")
+    assert not missing(choice.reasons({})[RefusalCode.HR_CLASS][1], "assigned to HR class 22", "class 21", "0 %")
 
 
 def test_a_class_with_too_few_hosts_for_a_quorum_gets_none() -> None:

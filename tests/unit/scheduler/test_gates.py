@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from domain.apps import CPU
 from domain.batches import Batch, BatchCounts, QoS
 from domain.hosts import DecayedSums
 from domain.jobs import draw
-from domain.ranking import Gate, Percentile, RelaxedGate
+from domain.ranking import Gate, Percentile, RelaxedGate, gate_in_words
 from domain.refusals import RefusalCode
 from domain.settings import DeadlineRule, DeadlineSettings
 from domain.units import HOUR_S, AppId, InstanceId, Seconds, later
@@ -145,3 +146,22 @@ def test_host_passing_a_lowered_gate_gets_the_late_job() -> None:
         assert len(chosen) == given_
         if chosen:
             assert "P 0.650 >= 0.6" in chosen[0].assignment.due_terms.because
+
+
+@pytest.mark.parametrize("qos", [QoS.SHORT_DEADLINE, QoS.AFAP], ids=["below the gate", "too slow without it"])
+def test_refusal_by_a_lowered_gate_has_its_setting(qos: QoS) -> None:
+    hav = a_hav(consecutive_valid=11, relaxed=DecayedSums(1e9, 0.7e9, 1e9, NOW))  # P 0.3
+    relaxed = tuple(RelaxedGate(AppId(1), CPU, gate, 0.45) for gate in (Gate.AFAP, Gate.TIGHT))
+    found = {}
+    for lowered in ((), relaxed):
+        catalogue = a_catalogue(cuts=[some_cuts(relaxed=lowered)], deadline__afap_turn_factor=0.01)
+        context = an_asking(catalogue=catalogue, havs={hav.app_version_id: hav})
+        group = a_group(1, qos=qos, deadline_at=later(NOW, 60.0) if qos is QoS.SHORT_DEADLINE else None)
+        [refused] = choose(context, ListArray([group])).refused
+        found[bool(lowered)] = refused.refusal
+    set_to = found[False].terms[4]
+
+    assert found[True].terms[3:5] == (found[False].terms[3], 0.45)
+    for text in (found[True].detail, found[True].brief):
+        assert not missing(text, gate_in_words(0.45, set_to))
+    assert "(" not in found[False].brief

@@ -532,11 +532,23 @@ def test_app_refusal_is_reported_once_and_noted_per_group() -> None:
 
 def test_refusals_are_summed_up_for_the_volunteer() -> None:
     ready = array(a_group(1, memory_bytes=9e9), a_group(2, memory_bytes=10e9), a_group(3, fpops_est_flop=1e18))
-    reasons = choose(an_asking(), ready).reasons()
+    reasons = choose(an_asking(), ready).reasons({})
     refusals, why = reasons[RefusalCode.MEMORY]
     assert (refusals, missing(why, "9 GB", "host offers 8 GB")) == (2, [])
     assert reasons[RefusalCode.TOO_SLOW][0] == 1
     assert {one.batch_id for one in choose(an_asking(), ready).refused} == {1, 2, 3}
+
+
+def test_reason_names_the_app_of_its_numbers() -> None:
+    ready = array(a_group(1, memory_bytes=9e9), a_group(2, app_id=2, memory_bytes=10e9))
+    apps = an_app(), an_app(app_id=2, name="fold")
+    versions = an_app_version(), an_app_version(app_version_id=2, app_id=2)
+    context = an_asking(catalogue=a_catalogue(*versions, apps=apps))
+
+    count, why = choose(context, ready).reasons(context.catalogue.apps)[RefusalCode.MEMORY]
+
+    assert (count, why.partition(": ")[0]) == (2, "pi")
+    assert not missing(why, "9 GB") and "10 GB" not in why
 
 
 def test_an_app_the_catalogue_does_not_have_yet_is_refused() -> None:

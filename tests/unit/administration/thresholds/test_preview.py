@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
+from administration.gate_relaxation import with_relaxed_gates
 from administration.thresholds.keys import changes_of, full_key
 from administration.thresholds.preview import (
     KEPT_S,
@@ -319,3 +320,22 @@ def test_gate_below_its_setting_has_the_reason(cuts: CutPoints | None, threshold
 
     reasons = {0.5: UNRANKED, 0.7: LOWERED, 0.9: ""}
     assert (side["asked"], side["threshold"], side["because"]) == (0.9, threshold, reasons[threshold])
+
+
+@pytest.mark.parametrize("measured", [0, 1])
+def test_gate_of_unranked_hosts_opens_once_jobs_wait(measured: int) -> None:
+    """Without a measured host, gates are capped; otherwise they stay as set while no jobs wait."""
+    of_type = (AppId(1), CPU)
+    cuts = some_cuts(n=measured, turnaround=(0.5,) * measured)
+    standings = {of_type: GateStanding(np.zeros(0, list(STANDING_FIELDS)), cuts, Newcomers(49, 10.0))}
+    catalogue = under(a_catalogue(cuts=[cuts]), replace(OLD, p_retry=0.7))
+    retries = replace(waiting(qos=QoS.AFAP), retries_unsent=10)
+    population = HostPopulationView(standings, catalogue.settings, now=NOW)
+
+    idle, busy = (
+        population.under(with_relaxed_gates(work, standings, catalogue, now=NOW)).side(of_type, Gate.RETRY)
+        for work in ((), (retries,))
+    )
+
+    assert (idle["threshold"], idle["newcomers"]) == ((0.7, 0) if measured else (0.5, 49))
+    assert busy["threshold"] <= 0.5 and busy["newcomers"] == 49 and busy["because"]
