@@ -292,7 +292,7 @@ def failing_alike(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVer
         is_severe,
         _titled(batch.batch_id, batch.name),
         f"batches/{batch.batch_id}",
-        f"{words}, nearly all with one error: retried jobs would probably fail, too",
+        f"{words} (the batch has {batch.counts.jobs_total}), nearly all with one error: retries would probably fail",
         _for_failing(batch, is_paused=is_paused, failing=failing),
         batch_id=batch.batch_id,
         submitter_id=batch.submitter_id,

@@ -463,4 +463,4 @@ def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
         for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
     ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
-    assert found.severe and not missing(found.sentence, "28 of 28")
+    assert found.severe and not missing(found.sentence, "28 of 28", "40")
