@@ -83,6 +83,26 @@ class Stopped:
             return "paused" if found.kind is Restricted.BATCH else f"{found.kind} paused", found.why
         return ("project paused", "No host gets work.") if self.down else ("", "")
 
+    def paused_of(self, batch: Batch, *, is_sent: bool) -> tuple[str, str]:
+        """Return the pause that an active batch is shown with, and its reason; ("", "") for none: its own, or one that
+        keeps jobs from being sent for the first time. `is_sent`: each job was sent at least once.
+
+        >>> from domain.batches import BatchCounts
+        >>> from domain.restrictions import Restriction
+        >>> from domain.units import Instant
+        >>> some = {"counts": BatchCounts(unsent=5)}
+        >>> one = Batch(1, 7, 1, 3, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), **some)
+        >>> pauses = {key: Restriction(*key, 0, "", "", Instant(0.0)) for key in [(Restricted.BATCH, "1")]}
+        >>> [found.paused_of(one, is_sent=True)[0] for found in (Stopped(restrictions=pauses), Stopped(down=True))]
+        ['paused', '']
+        >>> Stopped(down=True).paused_of(one, is_sent=False)[0]
+        'project paused'
+        """
+        own = self.restrictions.get((Restricted.BATCH, str(batch.batch_id)))
+        if own is not None and batch.ended_at is None:
+            return "paused", own.why
+        return ("", "") if is_sent else self.pause_of(batch)
+
     def stop_of(self, batch: Batch) -> tuple[str, str]:
         """Return in a few words what keeps an active batch from being sent, and the reason; ("", "") if nothing does.
 

@@ -385,9 +385,10 @@ class SelectedBatches(Pages[PageServices]):
         if what != CHANGE and not fields.get("sure"):
             return await self._ask(request, what, batches)
         changes = _changes(fields) if what == CHANGE else ImportanceBody()
+        same = [one for one in batches if what == CHANGE and not changes.differing(one).given()]
         done: dict[BatchId, int] = {}
         failed: dict[BatchId, str] = {}
-        for batch in batches:
+        for batch in [one for one in batches if one not in same]:
             try:
                 done[batch.batch_id] = await self._one(request, what, batch, changes)
             except MusterError as error:
@@ -397,11 +398,13 @@ class SelectedBatches(Pages[PageServices]):
         words = dict.fromkeys(done, "ended")
         title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
-            title += ": " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.given().items())
+            wanted = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.given().items())
+            title += f": {wanted}"
             words = await self._moves([batch for batch in batches if batch.batch_id in done])
             if changes.level is not None:
                 was = {one.batch_id: one.level for one in batches if one.level.value != changes.level}
                 words = {one: f"level was {was[one]}; {said}" if one in was else said for one, said in words.items()}
+            words |= {one.batch_id: f"{wanted} already" for one in same}
         elif what == RETRY:
             words = {one: f"{plural(count, 'failed job')} opened again" for one, count in done.items()}
             title = (

@@ -218,7 +218,7 @@ class BatchListPage(Pages[PageServices]):
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
-            "pause_of": attention.stopped.pause_of,
+            "pause_of": lambda row: stopped.paused_of(row.batch, is_sent=row.standing.is_sent),
             "because": lambda row: because(row.standing.breakdown, now),
             "turn": lambda row: when_sent(row.standing, row.batch, None, stopped.stop_of(row.batch)[0]),
             "may": lambda batch: (

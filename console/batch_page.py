@@ -250,7 +250,7 @@ class BatchPages(Pages[PageServices]):
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
-            "pause": stopped.pause_of(batch),
+            "pause": stopped.paused_of(batch, is_sent=standing.is_sent),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None else estimated.age.moved_at,

@@ -52,7 +52,7 @@ class PlaceShown:
 
     `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
     importance on which the place rests. `first`: the number of batches that are sent first. `not_first`: the place
-    it would have if it were not sent first, None if it is not.
+    it would have if it were not sent first, None if it is not. `is_sent`: each job was sent at least once.
     """
 
     at: PlaceInOrder | None = None
@@ -61,6 +61,7 @@ class PlaceShown:
     because: str = ""
     first: int = 0
     not_first: PlaceInOrder | None = None
+    is_sent: bool = False
 
     def is_pending(self, batch: Batch) -> bool:
         """Return whether the batch's importance has changed since the place was computed."""
@@ -92,7 +93,7 @@ async def standings(
         return {}
     rules, ids = store.ordering_rules, [one.batch_id for one in batches]
     places = {} if stopped.down else await rules.places(ids, apps, without=stopped.unrunnable)
-    records = await rules.breakdowns(ids)
+    records, fresh = await rules.breakdowns(ids), await rules.with_fresh(ids)
     found = dict[BatchId, PlaceShown]()
     for batch in batches:
         one, at = batch.batch_id, places.get(batch.batch_id) if batch.counts.unsent else None
@@ -106,6 +107,7 @@ async def standings(
             sent_first_because(first[one].because) if one in first else "",
             len(first),
             not_first,
+            batch.batch_id not in fresh,
         )
     return found
 
@@ -270,8 +272,10 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
     ('not sent', 'paused')
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
-    >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', 'each job once')
+    >>> when_sent(PlaceShown(None, found, is_sent=True), one, None)
+    ('only retries and copies unsent', "sent at the batch's place in the order")
+    >>> when_sent(PlaceShown(None, found, is_sent=True), one, None, "paused")
+    ('retries and copies not sent', 'paused')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -285,11 +289,11 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
         waits = batch.counts.jobs_open > batch.counts.in_progress
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
     if stop:
-        return "not sent", stop
-    if standing.breakdown is None:
+        return "retries and copies not sent" if standing.is_sent else "not sent", stop
+    if standing.is_sent:
+        return "only retries and copies unsent", "sent at the batch's place in the order"
+    if standing.breakdown is None or standing.at is None:
         return "not ordered yet", ""
-    if standing.at is None:
-        return "all sent", "each job once"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (level_deciding(standing), before)))

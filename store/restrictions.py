@@ -39,7 +39,7 @@ class PostgresRestrictions(OnDatabase):
         return replace(restriction, **await self._database.fetch_first("put_restriction", *_values(restriction)))
 
     async def batches_stopped(self, kind: Restricted, name: str) -> int:
-        """Return how many active batches with unsent instances a pause of this work stops."""
+        """Return how many active batches with fresh unsent instances a pause of this work stops."""
         return int((await self._database.fetch_first("count_stopped_batches", kind, name))["batches"])
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:

@@ -219,6 +219,8 @@ def _batches(facts: AttentionFacts, failing: Mapping[BatchId, FailingApp]) -> It
         counts, link = batch.counts, f"batches/{batch.batch_id}"
         title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.stopped.restrictions, batch)
         progress = f"{counts.jobs_open} of {counts.jobs_total} jobs are open"
+        is_marked = facts.stopped.paused_of(batch, is_sent=batch.batch_id in facts.all_sent)[0]
+        paused = _paused(pause) if is_marked else ""
         last = facts.last.get(batch.batch_id)
         risk, end = risk_of(batch.deadline_at, last, facts.now), end_of(batch, last, facts.stopped, facts.now)
         if risk is not None:
@@ -228,7 +230,7 @@ def _batches(facts: AttentionFacts, failing: Mapping[BatchId, FailingApp]) -> It
                 is_severe(told),
                 title,
                 link,
-                f"{risk_in_words(told, end.forecast_state)}; {progress}{ending}{_paused(pause)}",
+                f"{risk_in_words(told, end.forecast_state)}; {progress}{ending}{paused}",
                 _for_late(batch, pause, facts),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
@@ -239,14 +241,13 @@ def _batches(facts: AttentionFacts, failing: Mapping[BatchId, FailingApp]) -> It
             )
         fails, is_failing_severely = failing_of(counts)
         if fails:
-            of_app = failing.get(batch.batch_id)
-            versions = of_app.versions if of_app else ()
+            versions = failing[batch.batch_id].versions if batch.batch_id in failing else ()
             yield Item(
                 AttentionKind.FAILING_BATCH,
                 is_failing_severely,
                 title,
                 link,
-                f"{fails}{_with(versions, facts.current.get(batch.app_id, ()))}; {progress}{_paused(pause)}",
+                f"{fails}{_with(versions, facts.current.get(batch.app_id, ()))}; {progress}{paused}",
                 [
                     Remedy("read the errors of its failed jobs", f"{link}/errors"),
                     *_for_failing(batch, is_paused=pause is not None, failing=versions),
@@ -292,7 +293,7 @@ def failing_alike(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVer
         is_severe,
         _titled(batch.batch_id, batch.name),
         f"batches/{batch.batch_id}",
-        f"{words}, nearly all with one error: retried jobs would probably fail, too",
+        f"{words} (the batch has {batch.counts.jobs_total}), nearly all with one error: retries would probably fail",
         _for_failing(batch, is_paused=is_paused, failing=failing),
         batch_id=batch.batch_id,
         submitter_id=batch.submitter_id,

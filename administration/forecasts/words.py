@@ -165,7 +165,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds away at the current rate",
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
-    ForecastState.PAUSED: "no end while paused",
+    ForecastState.PAUSED: "no end while unsent instances are paused",
     ForecastState.BLOCKED: "no end while blocked by a limit",
     ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
     ForecastState.MOVED: "a new forecast follows",

@@ -1,6 +1,6 @@
 -- name: count_stopped_batches
--- Purpose: count the active batches of some work that have unsent instances, also paused and blocked ones. Reads all
---   waiting batches.
+-- Purpose: count the active batches of some work that have fresh unsent instances, also paused and blocked ones. Reads
+--   all waiting batches.
 -- Arguments: $1 kind of the work, $2 its name.
 -- Result: batches.
 SELECT count(*) AS batches
@@ -13,7 +13,10 @@ WHERE
         WHEN 'app' THEN app_id::text
         WHEN 'queue' THEN queue
     END
-    AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0;
+    AND EXISTS (
+        SELECT FROM instance
+        WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+    );
 
 
 -- name: drop_restriction

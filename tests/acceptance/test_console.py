@@ -272,6 +272,9 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
         assert status == 200 and not missing(re.findall(r"<h1>(.*)</h1>", page)[0], "2 of 2", "user priority -7")
         batches = [await server.store.views.batch(one) for one in ids]
         assert [one.user_priority for one in batches] == [-7, -7, 0]
+        status, _, page = await grace.post_many([*chosen, ("batch", str(ids[2]))], change)
+        assert status == 200 and "1 of 3" in re.findall(r"<h1>(.*)</h1>", page)[0]
+        assert [len(re.findall(f"#{one}: user priority -7 already<", page)) for one in ids] == [1, 1, 0]
         async with a_browser(server, "sam") as sam:  # a submitter without the permission
             status, _, page = await sam.post_many(chosen, {"what": "change", "level": "expedite"})
             assert status == 409 and "expedite" in page
@@ -286,8 +289,8 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
 
     assert [(await server.batch(one))["state"] for one in ids] == ["aborted", "aborted", "active"]
     acts = [(one.what, one.target) for one in await server.store.access.acts(limit=50)]
-    for what in ("set_importance", "abort_batch"):
-        assert [target for act, target in acts[::-1] if act == what] == [f"batch {one}" for one in ids[:2]]
+    for what, changed in (("set_importance", ids), ("abort_batch", ids[:2])):
+        assert [target for act, target in acts[::-1] if act == what] == [f"batch {one}" for one in changed]
 
 
 async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:

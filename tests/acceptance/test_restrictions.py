@@ -6,12 +6,14 @@ import re
 
 import pytest
 
+from administration.forecasts.words import NOT_SHOWN_WORDS
 from administration.restrictions import key_of
 from domain.access import Role
 from domain.apps import VersionState
 from domain.errors import InvalidInputError
+from domain.forecasts import ForecastState
 from domain.restrictions import Restricted, Restriction
-from domain.units import AppVersionId, VolunteerId
+from domain.units import AppVersionId, BatchId, VolunteerId
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
@@ -19,7 +21,7 @@ from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
 from tests.builders import NOW
 from tests.facts import missing
-from tests.worlds import a_registered_host
+from tests.worlds import a_registered_host, a_retry
 
 FIELDS = ("kind", "name", "why", "max_jobs", "effect")
 
@@ -414,7 +416,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             for place in ("/batches", "/batches/1", "/batches/1/why"):
                 _, page = await grace.get(place)
                 assert ">1 of 1</a>" not in page and "not sent" in page and "come first" not in page, place
-                assert "no end while paused" in page or place.endswith("why"), place
+                assert NOT_SHOWN_WORDS[ForecastState.PAUSED] in page or place.endswith("why"), place
             _, page = await grace.get("/ordering")
             assert len(re.findall(r'class="tag warn"[^>]*>paused<', page)) == (fields["kind"] == "batch")
             [shown] = (await server.create("GET", "/batches"))["batches"]
@@ -468,7 +470,7 @@ async def test_the_overview_lists_pauses(server: LiveServer) -> None:
 
 
 async def test_a_pause_does_not_mark_batches_that_are_sent(server: LiveServer) -> None:
-    """A list never shows an end beside the word paused."""
+    """A pause of its app is not shown beside an end."""
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
@@ -479,11 +481,51 @@ async def test_a_pause_does_not_mark_batches_that_are_sent(server: LiveServer) -
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/batches")
 
-    assert ('class="tag accent">active' in page, "app paused" in page, "no end while paused" in page) == (
+    assert (
+        'class="tag accent">active' in page,
+        "app paused" in page,
+        NOT_SHOWN_WORDS[ForecastState.PAUSED] in page,
+    ) == (
         True,
         False,
         False,
     )
+
+
+@pytest.mark.parametrize(("kind", "name", "tag"), [("app", "pi", "app paused"), ("batch", "1", "paused")])
+async def test_pause_of_a_batch_with_a_retry_unsent(server: LiveServer, kind: str, name: str, tag: str) -> None:
+    """List, page, overview and order agree: only the batch's own pause marks it. Its position is no dash."""
+    await add_operator(server)
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": 1})
+    await order(server)
+    await a_retry(server.store, await a_registered_host(server.store), BatchId(batch_id))
+    async with a_browser(server, OPERATOR) as grace:
+        before = [(await grace.get(path))[1] for path in ("/batches", "/batches/1", "/batches/1/why")]
+        await server.create("PUT", f"/restrictions/{kind}/{name}", json={"why": "full disk"})
+        paths = ("/batches", "/batches/1", "/batches/1/why", "/", "/ordering")
+        *after, overview, ordering = [(await grace.get(path))[1] for path in paths]
+
+    assert all("only retries" in page for page in before) and all("retries and copies not sent" in one for one in after)
+    assert [f">{tag}</span>" in page for page in after[:2]] == 2 * [kind == "batch"]
+    assert "#1</a>" not in ordering.partition('id="h-order"')[2].partition("</section>")[0]
+    paused = overview.partition('id="h-paused"')[2].partition("</ul>")[0]
+    assert re.findall(r"[(]([0-9]+) batch", paused) == ["0"] * (kind == "app")
+
+
+async def test_paused_batch_whose_jobs_are_sent_is_marked(server: LiveServer) -> None:
+    """Like the list of pauses, and what needs attention."""
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 1})
+    await order(server)
+    await host.ask(1)
+    await server.create("PUT", "/restrictions/batch/1", json={"why": "full disk"})
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(path))[1] for path in ("/batches", "/batches/1")]
+
+    assert all('">paused</span>' in page and "all sent" in page for page in pages)
 
 
 async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:

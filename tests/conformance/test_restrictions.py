@@ -15,7 +15,15 @@ from domain.units import BatchId, Instant, later
 from tests.builders import NOW
 from tests.conformance.to_settle import a_reported_job, failed, valid
 from tests.stores import Store
-from tests.worlds import a_registered_app, a_registered_host, a_report, a_sent_instance, a_submitted_batch, read
+from tests.worlds import (
+    a_registered_app,
+    a_registered_host,
+    a_report,
+    a_retry,
+    a_sent_instance,
+    a_submitted_batch,
+    read,
+)
 
 
 def a_restriction(kind: Restricted, name: object, max_jobs: int = 0, at: Instant = NOW) -> Restriction:
@@ -216,14 +224,15 @@ async def test_an_aborting_ban_ends_only_its_own_jobs(store: Store, kind: Restri
     assert (await store.applications.load_catalogue()).restrictions[kind, key].abort
 
 
-async def test_stopped_batches_have_unsent_instances(store: Store) -> None:
-    """Paused and blocked ones count, too."""
+async def test_stopped_batches_have_jobs_never_sent(store: Store) -> None:
+    """Paused and blocked ones count, too, those with only a retry unsent do not."""
     other_app = await a_registered_app(store, "rho")
     first = await a_submitted_batch(store, name="oak", order_key=1.0, queue="bonus")
     await a_submitted_batch(store, name="elm", order_key=2.0, hold="over a limit")
     await a_submitted_batch(store, name="ash", order_key=3.0, app_id=other_app.app_id)
-    sent = await a_submitted_batch(store, jobs=1)
-    await a_sent_instance(store, sent.batch_id, await a_registered_host(store))
+    for send in (a_sent_instance, a_retry):
+        sent = await a_submitted_batch(store, jobs=1)
+        await send(store, batch_id=sent.batch_id, host=await a_registered_host(store))
     ended = await a_submitted_batch(store)
     await store.submissions.abort_batch(ended.batch_id, now=NOW)
     named = {Restricted.APP: first.app_id, Restricted.QUEUE: "bonus", Restricted.BATCH: first.batch_id}

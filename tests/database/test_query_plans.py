@@ -213,7 +213,7 @@ BY_KEY = {  # query -> the indexes it must use
     "complete_batches": {"batch_count_pkey"},
     "list_restrictions": {"batch_pkey"},
     "batches_resumed": {"batch_in_order", "batch_pkey"},
-    "count_stopped_batches": {"batch_in_order", "batch_count_pkey"},
+    "count_stopped_batches": {"batch_in_order", "instance_fresh"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},
     "time_out_instances": {"instance_pkey"},

@@ -253,7 +253,7 @@ class MemoryRestrictions(OnTables):
         return restriction
 
     async def batches_stopped(self, kind: Restricted, name: str) -> int:
-        return sum(one.counts.unsent > 0 for one in self._work.of_work(kind, name))
+        return sum(self._work.has_fresh(one) for one in self._work.of_work(kind, name))
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         lifted = self._registry.restrictions.pop((kind, name), None)

@@ -158,6 +158,18 @@ def test_late_batch_that_is_paused_can_be_resumed() -> None:
     assert not missing(found.sentence, "paused by ada") and "batches/1" in links(found, OLGA)
 
 
+@pytest.mark.parametrize(("kind", "all_sent"), [(Restricted.APP, [B]), (Restricted.APP, []), (Restricted.BATCH, [B])])
+def test_pause_of_an_app_is_told_unless_all_is_sent(kind: Restricted, all_sent: list[BatchId]) -> None:
+    """As the batch's state in lists."""
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28, unsent=12))
+    pause = Restriction(kind, "1", 0, "wrong input", "ada", NOW)
+
+    found = only(batches=[batch], stopped=Stopped(restrictions={(kind, "1"): pause}), all_sent=all_sent)
+
+    assert ("paused by ada" in found.sentence) == (kind is Restricted.BATCH or not all_sent)
+    assert "batches/1#restrict" not in links(found, OLGA)
+
+
 @pytest.mark.parametrize("down", [True, False])
 def test_paused_batch_keeps_its_risk_without_an_end(down: bool) -> None:
     pause = {} if down else {(Restricted.BATCH, "1"): Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)}
@@ -466,4 +478,4 @@ def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
         for withdraw in ("apps/pi/versions/3?state=withdrawn", "apps/pi")
     ]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
-    assert found.severe and not missing(found.sentence, "28 of 28")
+    assert found.severe and not missing(found.sentence, "28 of 28", "40")
