@@ -308,9 +308,8 @@ def _ending(end: BatchEnd, now: Instant) -> str:
 
 def _paused(pause: Restriction | None) -> str:
     """Return a clause about the pause, "" without one."""
-    if pause is None:
-        return ""
-    return f"; {'it' if pause.kind is Restricted.BATCH else f'its {pause.kind}'} is paused by {pause.set_by}"
+    what = "it" if pause is None or pause.kind is Restricted.BATCH else f"its {pause.kind}"
+    return "" if pause is None else f"; {what} is paused by {pause.set_by}"
 
 
 def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) -> list[Remedy]:
@@ -457,8 +456,8 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     rates = [f" with {one.failures} of {one.results}" if len(hosts) > 1 else "" for one in hosts]
     names = [host_in_words(one.host_id, one.domain_name) for one in hosts[:NAMED_HOSTS]]
     named = ", ".join(map("".join, zip(names, rates, strict=False))) + ", …" * (len(hosts) > NAMED_HOSTS)
-    failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
-    worst, of_versions = hosts[0], sum(one.of_versions for one in hosts)
+    each = ((one.failures, one.results, one.of_versions) for one in hosts)
+    failures, results, of_versions = map(sum, zip(*each, strict=True))
     of = f", {of_versions} of them of versions that fail on half of their hosts" if of_versions else ""
     yield Item(
         AttentionKind.FAILING_HOSTS,
@@ -467,9 +466,9 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed{of}",
         [
-            Remedy(f"read the results of {names[0]}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"),
+            Remedy(f"read the results of {names[0]}, the worst, with their errors", f"hosts/{hosts[0].host_id}#h-sent"),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {names[0]}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
+            Remedy(f"ban host {names[0]}", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,
