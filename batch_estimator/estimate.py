@@ -176,7 +176,7 @@ MUCH_SOONER = 0.75  # of the time to q50: an end without the work before the bat
 BECAUSE = {
     Method.WARM: "from the records of the app's hosts",
     Method.COLD: "new app: from this batch's results and pending instances",
-    Method.APRIORI: "no result yet: from the size of the jobs and the speed of the hosts",
+    Method.APRIORI: "no valid result yet: from the size of the jobs and the speed of the hosts",
 }
 
 

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import present
-from administration.attention.items import Item, failing_of
+from administration.attention.item import Item
+from administration.attention.items import failing_of
 from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches

@@ -9,7 +9,8 @@ from dataclasses import replace
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
-from administration.attention.items import Item, failing_alike
+from administration.attention.item import Item
+from administration.attention.items import failing_alike
 from administration.attention.service import AttentionViews
 from administration.batch_errors import example_in_words, fail_alike, version_in_words, with_error
 from administration.batches import CLONED_NEEDS, Batches

@@ -180,10 +180,23 @@ class FailingHost:
 
 @dataclass(frozen=True, slots=True)
 class HostContacts:
-    """The recently active hosts, and those of them that are silent for much longer than usual."""
+    """The recently active hosts, and those of them that are silent for much longer than usual.
+
+    `last_at`: the latest request of any host. `usual_per_s`: requests of those that were active in the day before it.
+    """
 
     hosts: int = 0
     silent: int = 0
+    last_at: Instant = Instant(0.0)
+    usual_per_s: float = 0.0
+
+    def missed(self, now: Instant) -> float:
+        """Return how many requests are usual in the time since the latest one.
+
+        >>> HostContacts(2, 0, Instant(100.0), 0.5).missed(Instant(160.0))
+        30.0
+        """
+        return max(0.0, now - self.last_at) * self.usual_per_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from administration.access.who import Person
 from administration.apps import LostVersion
+from administration.attention.item import ORDER, AttentionFacts, AttentionKind, Item, Remedy
+from administration.attention.upkeep import upkeep_items
 from administration.explain.verdict import counted
 from administration.forecasts.service import BatchEnd, end_of, waits_for_results
 from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
-from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll
 from domain.access import Right
 from domain.apps import AppVersion
 from domain.attention import (
     FAILED_FRACTION,
     FAILED_JOBS,
-    LOOKED_AT,
     FailingApp,
     FailingHost,
     FailingVersion,
-    HostContacts,
-    Upkeep,
     by_app,
     nearly_all_fail,
     worst_first,
 )
 from domain.batches import Batch, BatchCounts, BatchState
-from domain.forecasts import ForecastRecord, risk_of
-from domain.formatting import age_in_words, in_words, roughly, size_in_words
+from domain.forecasts import risk_of
+from domain.formatting import in_words
 from domain.hosts import host_in_words
-from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
 from domain.restrictions import Restricted, Restriction, pause_of
-from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
-from domain.views import ProcessReport
+from domain.units import BatchId, Instant, Seconds
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -50,100 +43,6 @@ FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
-
-
-class AttentionKind(StrEnum):
-    """Kinds of items, the most urgent first among items of one severity."""
-
-    NO_BACKGROUND = "no_background"
-    OVERDUE_TASK = "overdue_task"
-    DISK = "disk"
-    MISSED = "missed"
-    AT_RISK = "at_risk"
-    STUCK = "stuck"
-    UNSCHEDULABLE = "unschedulable"
-    FAILING_VERSION = "failing_version"
-    FAILING_BATCH = "failing_batch"
-    FAILING_HOSTS = "failing_hosts"
-    FAILING_TASK = "failing_task"
-    VALIDATION = "validation"
-    SILENT_HOSTS = "silent_hosts"
-    BACKUP = "backup"
-
-
-ORDER = {kind: place for place, kind in enumerate(AttentionKind)}
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What may help. `link`: page of the console where it is done, below its root; "" if it is done elsewhere.
-
-    `right`: what it requires; with SUBMIT, the batch must also be the user's own. `command`: the same as a command.
-    """
-
-    words: str
-    link: str = ""
-    right: Right = Right.READ
-    command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing to look at. `severe`: users are affected now. `link`: page of the console, below its root, about the
-    subject; `why`: the page that explains it, or "".
-
-    `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first. `submitter_id`: the
-    owner of the batch.
-    """
-
-    kind: AttentionKind
-    severe: bool
-    subject: str
-    link: str
-    sentence: str
-    remedies: Sequence[Remedy]
-    since_at: Instant | None = None
-    figures: Mapping[str, float] = field(default_factory=dict)
-    batch_id: BatchId | None = None
-    weight: float = 0.0
-    why: str = ""
-    submitter_id: SubmitterId | None = None
-
-    def remedies_for(self, person: Person) -> Sequence[Remedy]:
-        """Return the remedies that the user may apply. The owner of a batch also sees what operators could do."""
-        owns = self.submitter_id is None or person.owns(self.submitter_id)
-        may = [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
-        asks = [one.words for one in self.remedies if one.right is Right.OPERATE not in person.rights]
-        asked = [Remedy(f"ask an operator: {', or '.join(asks)}")] if asks and self.submitter_id and owns else []
-        return [*may[:2], *asked, *may[2:]]
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionFacts:
-    """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `stopped` the work that no active host can run and pauses, `waiting` the batches of both and those with nearly all
-    failures of an app, `processes` the reports of running processes, `deadlines` those of the periodic tasks' next
-    rounds. `backup_age_s`: 0 if backups are not checked. `all_sent`: those of `batches` of which only retries and
-    copies wait. `first`: those that most requests take before the others, and whether level expedite would put them
-    before more of these. `current`: the versions of apps that get jobs.
-    """
-
-    now: Instant
-    batches: Sequence[Batch]
-    last: Mapping[BatchId, ForecastRecord]
-    short: Mapping[BatchId, Short]
-    stopped: Stopped
-    waiting: Mapping[BatchId, Batch]
-    processes: Sequence[ProcessReport]
-    deadlines: Mapping[str, Instant]
-    versions: Sequence[FailingVersion]
-    hosts: Sequence[FailingHost]
-    contacts: HostContacts
-    upkeep: Upkeep
-    backup_age_s: Seconds
-    all_sent: Collection[BatchId] = ()
-    first: Mapping[BatchId, bool] = field(default_factory=dict)
-    current: Mapping[AppId, Sequence[AppVersion]] = field(default_factory=dict)
 
 
 def items_of(facts: AttentionFacts) -> list[Item]:
@@ -158,37 +57,10 @@ def items_of(facts: AttentionFacts) -> list[Item]:
         *_stuck(facts),
         *_unschedulable(facts),
         *(_failing(one, facts) for one in apps if one.batch_id not in of_batch),
-        *_tasks(facts),
-        *_disks(facts),
         *_failing_hosts(facts.hosts),
-        *_hosts(facts.contacts),
-        *_validation(facts.upkeep),
-        *_backup(facts),
+        *upkeep_items(facts),
     ]
     return sorted(found, key=lambda one: (not one.severe, ORDER[one.kind], -one.weight, one.subject))
-
-
-def counts_of(items: Iterable[Item]) -> dict[AttentionKind, int]:
-    """Return the number of items of each kind, 0 included."""
-    counts = dict.fromkeys(AttentionKind, 0)
-    for one in items:
-        counts[one.kind] += 1
-    return counts
-
-
-def item_as_json(one: Item, person: Person) -> shapes.AttentionItemShown:
-    remedy = remedies_in_words(one.remedies_for(person))
-    return shown(shapes.AttentionItemShown, one, figures=dict(one.figures), remedy=remedy)
-
-
-def remedies_in_words(remedies: Sequence[Remedy]) -> str:
-    """Return the remedies as a sentence, "" for none.
-
-    >>> remedies_in_words([Remedy("read the errors"), Remedy("withdraw it", command="muster app version withdraw 4")])
-    'Read the errors; withdraw it (muster app version withdraw 4).'
-    """
-    said = "; ".join(one.words + (f" ({one.command})" if one.command else "") for one in remedies)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _titled(batch_id: BatchId, name: str) -> str:
@@ -473,128 +345,3 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,
     )
-
-
-def _tasks(facts: AttentionFacts) -> Iterator[Item]:
-    background = [one for one in facts.processes if one.kind == "background"]
-    if not background:
-        yield Item(
-            AttentionKind.NO_BACKGROUND,
-            True,
-            "background process",
-            "",
-            "no background process reports: results are not validated, and instances do not time out",
-            [Remedy("start the background process, or read its log", "", Right.OPERATE, "muster up")],
-        )
-        return
-    late = {name: facts.now - at for name, at in facts.deadlines.items() if facts.now - at > LATE_S}
-    for name, late_s in late.items():
-        yield Item(
-            AttentionKind.OVERDUE_TASK,
-            True,
-            f"periodic task {name}",
-            "",
-            f"overdue by {roughly(late_s)}",
-            [Remedy("search the logs of the background processes for its name", "", Right.OPERATE)],
-            facts.deadlines[name],
-            {"late_by_s": late_s},
-            weight=late_s,
-        )
-    for process in background:
-        report: Document = process.report
-        for duty in report["duties"]:
-            failed_at, done_at = duty["failed_at"], duty["done_at"]
-            if duty["mine"] and duty["name"] not in late and failed_at is not None and failed_at > (done_at or 0.0):
-                yield Item(
-                    AttentionKind.FAILING_TASK,
-                    False,
-                    f"periodic task {duty['name']}",
-                    "",
-                    f"its last round failed {age_in_words(facts.now - failed_at)} ago: {duty['failure']}",
-                    [Remedy("read the whole error in the logs of the background processes", "", Right.OPERATE)],
-                    failed_at,
-                    {"failures": duty["failures"]},
-                    weight=duty["failures"],
-                )
-
-
-def _disks(facts: AttentionFacts) -> Iterator[Item]:
-    disks: dict[tuple[str, str], Document] = {}
-    for one in facts.processes:
-        node, report = one.name.partition(": ")[0], one.report
-        found: Any = report.get("disks", ())
-        disks |= {(node, disk["path"]): disk for disk in found}
-    for (node, path), disk in disks.items():
-        free_fraction = disk["free_bytes"] / max(1.0, disk["total_bytes"])
-        if free_fraction < ALMOST_FULL_FRACTION:
-            free, total = size_in_words(disk["free_bytes"]), size_in_words(disk["total_bytes"])
-            yield Item(
-                AttentionKind.DISK,
-                free_fraction < FULL_FRACTION,
-                f"disk of {path} on {node}",
-                "",
-                f"{free} of {total} free ({100 * free_fraction:.1f} %)",
-                [
-                    Remedy("purge ended batches", "settings?q=storage", Right.OPERATE, "muster purge"),
-                    Remedy("move files to a bucket, or enlarge the disk", "manual/operating", Right.OPERATE),
-                ],
-                figures={"free_bytes": disk["free_bytes"], "total_bytes": disk["total_bytes"]},
-                weight=1.0 - free_fraction,
-            )
-
-
-def _hosts(contacts: HostContacts) -> Iterator[Item]:
-    if contacts.silent >= max(SILENT_HOSTS, SILENT_FRACTION * contacts.hosts):
-        yield Item(
-            AttentionKind.SILENT_HOSTS,
-            contacts.silent >= HALF * contacts.hosts,
-            "hosts",
-            "hosts?show=silent&days=1",
-            f"{contacts.silent} of the {contacts.hosts} hosts active in the last week have not called for more than a "
-            "day and three of their usual intervals",
-            [
-                Remedy("see these hosts", "hosts?show=silent&days=1"),
-                Remedy(
-                    "check that clients reach the project's URL: name service, certificate, front end",
-                    "settings/project.url",
-                    Right.OPERATE,
-                ),
-            ],
-            figures={"hosts": contacts.hosts, "silent": contacts.silent},
-            weight=contacts.silent,
-        )
-
-
-def _validation(upkeep: Upkeep) -> Iterator[Item]:
-    waiting = f"{'more than ' if upkeep.waiting >= LOOKED_AT else ''}{upkeep.waiting} jobs wait for validation"
-    if upkeep.failing or upkeep.waiting >= LOOKED_AT:
-        failing = f"comparing the results of {upkeep.failing} jobs failed repeatedly"
-        yield Item(
-            AttentionKind.VALIDATION,
-            False,
-            "validation",
-            "",
-            f"{failing}; {waiting}" if upkeep.failing else waiting,
-            [
-                Remedy("read the errors in the log of the background process", "", Right.OPERATE),
-                Remedy("look for missing outputs", "", Right.OPERATE, "muster check"),
-            ],
-            figures={"failing": upkeep.failing, "waiting": upkeep.waiting},
-        )
-
-
-def _backup(facts: AttentionFacts) -> Iterator[Item]:
-    upkeep, most_s = facts.upkeep, facts.backup_age_s
-    age_s = facts.now - (upkeep.installed_at if upkeep.backup_at is None else upkeep.backup_at)
-    if 0.0 < most_s < age_s:
-        age = "no backup is recorded" if upkeep.backup_at is None else f"the last backup is {roughly(age_s)} old"
-        yield Item(
-            AttentionKind.BACKUP,
-            False,
-            "backup",
-            "manual/operating",
-            f"{age}; expected every {roughly(most_s)} (storage.backup_age_s)",
-            [Remedy("run deploy/backup.sh, or record the backups of another tool", "manual/operating", Right.OPERATE)],
-            upkeep.backup_at,
-            {"age_s": age_s},
-        )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from administration.attention.items import Remedy, later_or_end
+from administration.attention.item import Remedy
+from administration.attention.items import later_or_end
 from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of, without_pauses

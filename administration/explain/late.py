@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from administration.attention.items import Remedy, later_or_end
+from administration.attention.item import Remedy
+from administration.attention.items import later_or_end
 from administration.explain.verdict import GATED_SHARE, CallingHosts, ahead_in_words, counted
 from administration.forecasts.words import risk_parts
 from administration.thresholds.preview import GateStanding

@@ -161,7 +161,7 @@ MOST_SAID = 0.99  # of a probability
 
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.NOT_YET: "no forecast yet",
-    ForecastState.FIRST_RESULTS: "first estimate after the first results",
+    ForecastState.FIRST_RESULTS: "first estimate after the first valid results",
     ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds away at the current rate",
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
@@ -431,7 +431,9 @@ def _sending(last: Document) -> str:
     """Say how long sending takes. Before the first dispatch at the batch's place, the forecast assumes a rate."""
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     if last["terms"]["assumed_rate"]:
-        return f"{takes} by the latest forecast, which assumed the wait for the batch's turn and the app's usual rate"
+        return (
+            f"{takes} by the latest forecast; no job was sent at its place then, so its wait and its rate are assumed"
+        )
     return f"{takes} by the latest forecast, as they were sent in the last hours, or since a move or pause"
 
 

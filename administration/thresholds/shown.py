@@ -100,7 +100,7 @@ def population_in_words(one: Mapping[str, Any]) -> str:
 
     >>> few = {"small_population": True, "measured": 3}
     >>> population_in_words(few | {"would_be_small": True, "would_be_measured": 3})
-    'too few to rank: P 0.5, 0.9 for the fastest quarter of 3 with enough results, 0 if the last result failed'
+    'too few to rank: P 0.5, 0.9 for the fastest, 0 after a failure'
     >>> population_in_words(few | {"would_be_small": False, "would_be_measured": 20}).partition(":")[0]
     'now too few to rank'
     """
@@ -113,8 +113,7 @@ def population_in_words(one: Mapping[str, Any]) -> str:
 
 def _small_in_words(measured: int) -> str:
     """Return P under the bootstrap rule: without a measured host, gates are capped at its highest value."""
-    fastest = f", 0.9 for the fastest quarter of {measured} with enough results" if measured else ""
-    return f"too few to rank: P 0.5{fastest}, 0 if the last result failed"
+    return f"too few to rank: P 0.5{', 0.9 for the fastest' if measured else ''}, 0 after a failure"
 
 
 def replayed_in_words(found: Replayed) -> str:

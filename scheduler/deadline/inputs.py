@@ -108,7 +108,7 @@ VALUE = "{3} {4:g}"  # of the gate
 BELOW_GATE = f"percentile P {{1:.3f}} is below {VALUE}, the gate of {{0}}"
 WITHOUT_PERCENTILE = f"the host has no percentile P, and {VALUE} is the gate of {{0}}; {{2}}"
 TOO_BUSY = "; without a gate: at most {6:length} of queued work, host has {5:length}"
-TOO_LONG = "; without a gate: within {6:length}, host takes {5:length}"
+TOO_LONG = "; without a gate: done within {6:length}, the host takes {5:length}"
 FIGURES, FIGURES_WITHOUT = f"P {{1:.3f}}, {VALUE}", f"no P, {VALUE}"
 GATED = {
     Gate.AFAP: "AFAP and late batches",

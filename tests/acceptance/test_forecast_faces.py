@@ -147,7 +147,7 @@ async def test_command_previews_and_submits_alike(pi: LiveServer) -> None:
 
     assert preview.exit_code == submitted.exit_code == 0, (preview, submitted)
     first = preview.stdout.splitlines()[0]
-    assert not missing(first, "first estimate", "first results")
+    assert not missing(first, "first estimate", "first valid results")
     assert as_json["forecast"]["forecast_state"] == "first_results"
     assert not missing(submitted.stdout.splitlines()[0], "batch 1 submitted:", "muster batch show 1")
     assert first.startswith(submitted.stdout.splitlines()[1])

@@ -122,9 +122,10 @@ async def test_hosts_are_silent_beyond_their_own_interval(store: PostgresStore) 
         now = later(called_at, after_s)
         return await store.attention.contacts(now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=3.0)
 
-    assert await contacts(DAY_S - 60.0) == HostContacts(3, 0)
-    assert await contacts(2 * DAY_S) == HostContacts(3, 2)
-    assert await contacts(4 * DAY_S) == HostContacts(3, 3)
+    per_s = 1.0 / DAY_S  # of the host with an interval
+    assert await contacts(DAY_S - 60.0) == HostContacts(3, 0, called_at, per_s)
+    assert await contacts(2 * DAY_S) == HostContacts(3, 2, called_at, per_s)
+    assert await contacts(4 * DAY_S) == HostContacts(3, 3, called_at, per_s)
     assert await contacts(8 * DAY_S) == HostContacts(0, 0)
 
 

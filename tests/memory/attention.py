@@ -85,7 +85,7 @@ class MemoryAttention:
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
         called = [one.host.last_rpc_at for one in self._work.hosts.values() if one.host.last_rpc_at >= since]
-        return HostContacts(len(called), sum(now - at > silence_s for at in called))
+        return HostContacts(len(called), sum(now - at > silence_s for at in called), max(called, default=Instant(0.0)))
 
     async def upkeep(self, *, attempts: int) -> Upkeep:
         return Upkeep(None, Instant(float("inf")), min(len(self._work.todo), LOOKED_AT), 0)

@@ -411,7 +411,7 @@ async def test_change_is_logged_with_reason_and_kept_value_at_debug() -> None:
         ("completion published", "info"),
         ("completion held", "debug"),
     ]
-    assert not missing(lines[0]["because"], "first estimate:", "no result yet")
+    assert not missing(lines[0]["because"], "first estimate:", "no valid result yet")
 
 
 async def test_published_value_never_bounds_future_instances() -> None:

@@ -10,15 +10,8 @@ import pytest
 
 from administration.access.who import Person
 from administration.apps import LostVersion
-from administration.attention.items import (
-    AttentionFacts,
-    AttentionKind,
-    Item,
-    counts_of,
-    failing_alike,
-    item_as_json,
-    items_of,
-)
+from administration.attention.item import AttentionFacts, AttentionKind, Item, counts_of, item_as_json
+from administration.attention.items import failing_alike, items_of
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll, by_batch
 from domain.access import Act, Role
@@ -427,6 +420,17 @@ def test_silent_hosts_matter_from_a_fifth(silent: int, severe: bool | None) -> N
         [] if severe is None else [(AttentionKind.SILENT_HOSTS, severe)]
     )
     assert items(contacts=HostContacts(4, 4)) == []
+
+
+@pytest.mark.parametrize(
+    ("silence_s", "per_s", "is_found"), [(301.0, 1.0, True), (299.0, 1.0, False), (3e3, 9e-3, False)]
+)
+def test_silence_of_all_hosts_matters_after_30_requests(silence_s: float, per_s: float, is_found: bool) -> None:
+    """That of one host does not, and a small project is silent for a while."""
+    found = items(contacts=HostContacts(237, 0, Instant(NOW - silence_s), per_s))
+
+    assert [(one.kind, one.severe) for one in found] == [(AttentionKind.SILENT_HOSTS, True)] * is_found
+    assert items(contacts=HostContacts()) == []
 
 
 def test_validation_that_fails_or_falls_behind_is_shown() -> None:

@@ -408,7 +408,7 @@ def test_rate_before_the_first_dispatch_is_assumed() -> None:
         for one in (True, False)
     )
 
-    assert not missing(assumed, "assumed", "turn", "usual rate") and "were sent" in seen
+    assert not missing(assumed, "assumed", "wait") and "were sent" in seen
 
 
 def test_preview_of_jobs_for_no_host_begins_with_that() -> None:
