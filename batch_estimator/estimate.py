@@ -198,9 +198,9 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
     work, rules, method = course.work, course.rules, _method(fit)
     terms = _terms(snapshot, fit, open_, sending=course.sending, work=work, rules=rules)
     if course.sending.assumed and snapshot.queue.is_behind:
-        at_once_at = _quantiles(now, _course(replace(snapshot, queue=AppQueue()), fit, open_).law, spread)[1]
-        if at_once_at - now < MUCH_SOONER * (q50_at - now):
-            terms = replace(terms, at_once_s=Seconds(at_once_at - now))
+        at_once_s = _course(replace(snapshot, queue=AppQueue()), fit, open_).law.within_s(0.5)
+        if at_once_s < MUCH_SOONER * (q50_at - now):
+            terms = replace(terms, at_once_s=Seconds(at_once_s))
     at = int(np.searchsorted(course.law.x_s, q90_at - now))
     return Forecast(
         now,

@@ -21,7 +21,7 @@ from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from administration.stopped import stopped_of
 from console.batch_list import BatchListPage, kept_of
-from console.batch_page import BatchPages
+from console.batch_page import BatchPages, may_change
 from console.places import first_now, moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -385,7 +385,8 @@ class SelectedBatches(Pages[PageServices]):
         if what != CHANGE and not fields.get("sure"):
             return await self._ask(request, what, batches)
         changes = _changes(fields) if what == CHANGE else ImportanceBody()
-        same = [one for one in batches if what == CHANGE and not changes.differing(one).given()]
+        open_ = [one for one in batches if one.state is BatchState.ACTIVE and may_change(request, one)]
+        same = [one for one in open_ if what == CHANGE and not changes.differing(one).given()]
         done: dict[BatchId, int] = {}
         failed: dict[BatchId, str] = {}
         for batch in [one for one in batches if one not in same]:

@@ -150,6 +150,20 @@ def holds_left(last: Document, counts: BatchCounts) -> Sequence[Document]:
     ]
 
 
+def at_once_at(last: Document | None, about_at: float | None, now: Instant) -> Instant | None:
+    """Return when a batch ends if hosts take it at once, by its latest forecast; None if that is not between now and
+    `about_at`, its expected end.
+
+    >>> last = {"made_at": 100.0, "terms": {"at_once_s": 60.0}}
+    >>> [at_once_at(last, 900.0, Instant(at)) for at in (110.0, 170.0)]
+    [160.0, None]
+    """
+    if last is None or last["terms"] is None or about_at is None:
+        return None
+    at = Instant(last["made_at"] + last["terms"]["at_once_s"])
+    return at if now < at < about_at else None
+
+
 def may_change(request: web.Request, batch: Batch) -> bool:
     person = person_of(request)
     return person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
@@ -260,6 +274,9 @@ class BatchPages(Pages[PageServices]):
             if estimated is None
             else next_forecast(estimated.age, now, estimator, "new forecast" if superseded else "the next one"),
             "flag": flag_of(shown),
+            "at_once_at": at_once_at(last, shown["completion_q50_at"], now)
+            if ahead is not None and ahead.first and not batch.counts.in_progress
+            else None,
             "fails": fails,
             "failing": failing_of(batch.counts) if batch.ended_at is None else ("", False),
             "submitter": submitter,

@@ -234,7 +234,7 @@ class PercentilePages(Pages[PageServices]):
             "small": {(one["app"], one["processor_type"]): population_in_words(one) for one in shown["hosts"]},
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
-            "relaxes": relaxes(catalogue.settings.deadline),
+            "relaxes": [relaxes(one.settings.deadline) for one in (catalogue, changed)],
             "after": after_in_words(shown["changes"]),
             "titles": TITLES,
             "meanings": gate_meanings(),

@@ -376,7 +376,7 @@ def moves(
     if stop:
         return f"no position while it is not sent: {stop}"
     if then is None:
-        return "its jobs are all sent"
+        return "each of its jobs is sent"
     place = f"{number(then.place)} of {number(then.of)}"
     if first and then.place == first + 1:
         place = f"{place}, after {the_first(first)}{',' * (present != then)}"

@@ -182,7 +182,7 @@ class FailingHost:
 class HostContacts:
     """The recently active hosts, and those of them that are silent for much longer than usual.
 
-    `last_at`: the latest request of any host. `usual_per_s`: requests of those that were active in the day before it.
+    `last_at`: the latest request of any host. `usual_per_s`: requests of all hosts until then.
     """
 
     hosts: int = 0

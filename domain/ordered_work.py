@@ -224,7 +224,8 @@ class OrderingView:
 class StoredPlace:
     """A batch's place in the order, the limits that block it (None: none), and the maximum for its counter `sent`.
 
-    `unpaid` and `job_pe` are as in Batch.
+    `unpaid` and `job_pe` are as in Batch. `level`: for which the tier was computed; a batch whose level has changed
+    since keeps its tier.
     """
 
     batch_id: BatchId
@@ -234,6 +235,7 @@ class StoredPlace:
     sent_most: int | None = None
     unpaid: bool = False
     job_pe: float = 1.0
+    level: ServiceLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)

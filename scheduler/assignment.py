@@ -8,12 +8,13 @@ from dataclasses import field, replace
 
 import structlog
 
+from domain.apps import App
 from domain.dispatch import AssignmentFate, RequestWrites, WriteOutcome
 from domain.errors import UnavailableError
 from domain.jobs import Ready
 from domain.quick import quick_dataclass
 from domain.refusals import RefusalCode
-from domain.units import InstanceId
+from domain.units import AppId, InstanceId
 from scheduler.admission import kinds_of
 from scheduler.choice import Choice, Refused
 from scheduler.context import SchedulingContext
@@ -84,7 +85,7 @@ class AssignmentCommitter:
         choice, charged = await self._charged(context, choice, set_aside)
         reasons = {} if choice.chosen else choice.reasons(context.catalogue.apps)
         outcome = await self._committed(choice, charged, reasons, writes, set_aside)
-        given, first = _given(choice, reasons, outcome), outcome
+        given, first = _given(choice, reasons, outcome, context.catalogue.apps), outcome
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
@@ -96,7 +97,7 @@ class AssignmentCommitter:
             except UnavailableError as error:  # the reports are already written: the client still gets a reply
                 log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
                 break
-            given = _given(choice, reasons, outcome, lost_before=given.lost)
+            given = _given(choice, reasons, outcome, context.catalogue.apps, lost_before=given.lost)
             rounds += 1
         if not first.left_out and not first.moved:
             return given
@@ -185,7 +186,9 @@ async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decid
     return decide(context, array)
 
 
-def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
+def _given(
+    choice: Choice, no_choice: Reasons, outcome: WriteOutcome, apps: Mapping[AppId, App], *, lost_before: int = 0
+) -> Committed:
     """Return the result of a committed choice. `no_choice` is the reason if no job was chosen."""
     jobs = tuple(
         [
@@ -203,7 +206,7 @@ def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_be
     )
     lost = lost_before + len(choice.chosen) - len(jobs)
     refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in no_choice.items()}
-    reasons = {} if jobs else dict(choice.reasons({}) if choice.chosen else no_choice)
+    reasons = {} if jobs else dict(choice.reasons(apps) if choice.chosen else no_choice)
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost
         reasons[RefusalCode.LOST_RACE] = (lost, "the suitable jobs were sent to other computers first")

@@ -226,12 +226,18 @@ class PostgresOrderingRules(OnDatabase):
         await self._database.fetch_known("release_batch", batch_id, kind="active batch")
 
     async def set_service(
-        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_tiers: int = 0
+        self,
+        batch_id: BatchId,
+        *,
+        level: ServiceLevel | None,
+        queue: str | None,
+        tiers: Mapping[ServiceLevel, int] | None = None,
     ) -> None:
-        """Change the level, the queue, or both. They act as of the next ordering pass; the level at once, if it moves
-        the batch `by_tiers`. Raises NotFoundError likewise.
+        """Change the level, the queue, or both, as of the next ordering pass; the level at once if levels are `tiers`.
+        Raises NotFoundError likewise.
         """
-        await self._database.fetch_known("set_service", batch_id, level, queue, by_tiers, kind="active batch")
+        by_level = None if tiers is None else rows.encoded({one.value: tier for one, tier in tiers.items()})
+        await self._database.fetch_known("set_service", batch_id, level, queue, by_level, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         """Set the account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""

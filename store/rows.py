@@ -355,7 +355,7 @@ history_columns = columns_of(
     "submitter_id account_id instances used.flop used.cpu_s used.memory_byte_s used.gpu_s used_su", **_LEAF
 )
 usage_row = mapper(UsageRow)
-place_columns = columns_of("batch_id tier key hold sent_most unpaid job_pe")
+place_columns = columns_of("batch_id tier key hold sent_most unpaid job_pe level")
 grant_columns = columns_of("account_id period_start_at used_su reserved_su")
 correction_columns = columns_of("batch_id submitter_id charged_s due_s")
 

@@ -398,7 +398,12 @@ class OrderingRules(Protocol):
     async def reset_usage(self, *, submitter: str | None, account: str | None) -> int: ...
 
     async def set_service(
-        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_tiers: int = 0
+        self,
+        batch_id: BatchId,
+        *,
+        level: ServiceLevel | None,
+        queue: str | None,
+        tiers: Mapping[ServiceLevel, int] | None = None,
     ) -> None: ...
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None: ...

@@ -32,15 +32,12 @@ from domain.hosts import host_in_words
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
 from domain.restrictions import Restricted, Restriction, pause_of
-from domain.units import BatchId, Instant, Seconds
+from domain.units import BatchId, Instant
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
 HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
-SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
-FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
-LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
@@ -330,7 +327,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     named = ", ".join(map("".join, zip(names, rates, strict=False))) + ", …" * (len(hosts) > NAMED_HOSTS)
     each = ((one.failures, one.results, one.of_versions) for one in hosts)
     failures, results, of_versions = map(sum, zip(*each, strict=True))
-    of = f", {of_versions} of them of versions that fail on half of their hosts" if of_versions else ""
+    of = f", {of_versions} of them with versions that fail on half of their hosts" if of_versions else ""
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
@@ -342,6 +339,6 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
             Remedy("see these hosts", "hosts?show=failing"),
             Remedy(f"ban host {names[0]}", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
         ],
-        figures={"hosts": len(hosts), "failures": failures, "results": results},
+        figures={"hosts": len(hosts), "failures": failures, "results": results, "of_versions": of_versions},
         weight=failures,
     )

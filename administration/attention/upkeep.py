@@ -13,18 +13,15 @@ from domain.attention import (
     Upkeep,
 )
 from domain.formatting import age_in_words, roughly, size_in_words
-from domain.refusals import RefusalCode
 from domain.units import Instant, Seconds
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
-HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
 MISSED, LEAST_SILENCE_S = 30.0, Seconds(300.0)  # requests and time without any request, until all hosts count as silent
 SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
-CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 
 def upkeep_items(facts: AttentionFacts) -> Iterator[Item]:
@@ -108,13 +105,14 @@ def _hosts(contacts: HostContacts, now: Instant) -> Iterator[Item]:
     reach = "check that clients reach the project's URL: name service, certificate, front end"
     check = Remedy(reach, "settings/project.url", Right.OPERATE)
     figures = {"hosts": contacts.hosts, "silent": contacts.silent}
-    if now - contacts.last_at > LEAST_SILENCE_S and contacts.missed(now) >= MISSED:
+    silence_s, is_small = now - contacts.last_at, contacts.hosts < SILENT_HOSTS
+    if not is_small and silence_s > LEAST_SILENCE_S and contacts.missed(now) >= MISSED:
         yield Item(
             AttentionKind.SILENT_HOSTS,
             True,
             "hosts",
             "hosts",
-            f"no host has called for {roughly(now - contacts.last_at)}; {roughly(1.0 / contacts.usual_per_s)} is usual "
+            f"no host has called for {roughly(silence_s)}; {roughly(1.0 / contacts.usual_per_s)} is usual "
             "between requests",
             [check],
             contacts.last_at,

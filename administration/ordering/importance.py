@@ -283,8 +283,8 @@ async def set_importance(
     account_id = await _allowed(store, batch, asked.account, level, asked.user_priority, by_operator=by_operator)
     changed = asked.differing(batch)
     moves = await _moves(store, batch, changed, ordering, now, stopped)
-    by_tiers = 0 if level is None or not policy_of(ordering).by_level else LEVEL_TIERS[level] - LEVEL_TIERS[batch.level]
-    is_at_once = by_tiers != 0 and changed.given().keys() == {"level"}
+    tiers = LEVEL_TIERS if level is not None and policy_of(ordering).by_level else None
+    is_at_once = tiers is not None and changed.given().keys() == {"level"}
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
@@ -293,7 +293,7 @@ async def set_importance(
     if moves:  # first, so that no ordering changes the tier that it notes
         await rules.set_moved(batch_id, now if is_at_once else later(now, ordering.interval_s))
     if level is not None or asked.queue is not None:
-        await rules.set_service(batch_id, level=level, queue=asked.queue, by_tiers=by_tiers)
+        await rules.set_service(batch_id, level=level, queue=asked.queue, tiers=tiers)
     if asked.user_priority is not None:
         await rules.set_user_priority(batch_id, asked.user_priority)
     if asked.release:

@@ -313,7 +313,8 @@ def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Headroo
     headroom, counts = found[row.batch_id], row.one.batch.counts
     bounded = headroom.jobs is not None and headroom.hold is None and headroom.jobs < counts.unsent
     sent_most = counts.sent + headroom.jobs if bounded and headroom.jobs is not None else None
-    return StoredPlace(row.batch_id, tier, key, headroom.hold, sent_most, row.queue.is_unpaid, row.size.pe)
+    unpaid, level = row.queue.is_unpaid, row.one.batch.level
+    return StoredPlace(row.batch_id, tier, key, headroom.hold, sent_most, unpaid, row.size.pe, level)
 
 
 REFERENCE_S = HOUR_S  # maximum age of a reference host, unless the number of hosts doubles: computing reads all hosts

@@ -290,7 +290,8 @@ class Work:
         """Set a batch's place in the order."""
         if batch.is_ready:
             self._drop_ready(batch)
-        batch.new = replace(batch.new, order_tier=place.tier, order_key=place.key)
+        tier = place.tier if place.level in (None, batch.new.level) else batch.new.order_tier
+        batch.new = replace(batch.new, order_tier=tier, order_key=place.key)
         batch.new = replace(batch.new, unpaid=place.unpaid, job_pe=place.job_pe)
         batch.hold, batch.sent_most = place.hold, place.sent_most
         self._note_ready(batch, was_ready=False)

@@ -235,8 +235,8 @@ WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.l
 -- Purpose: count the recently active hosts, and those of them that have fallen silent.
 -- Arguments: $1 now, $2 since when a host has called, $3 minimum silence in s, $4 the silence in the host's own intervals
 --   between requests.
--- Result: one row: hosts, silent; last_at, of the latest request (0: none); usual_per_s, the requests of the hosts that
---   were active in the day before it.
+-- Result: one row: hosts, silent; last_at, of the latest request (0: none); usual_per_s, the requests until then, fewer of
+--   hosts that were silent already.
 WITH called AS (
     SELECT last_rpc_at, rpc_interval_s, max(last_rpc_at) OVER () AS last_at
     FROM host
@@ -246,7 +246,7 @@ SELECT
     count(*)::int AS hosts,
     (count(*) FILTER (WHERE $1 - last_rpc_at > greatest($3::double precision, $4::double precision * rpc_interval_s)))::int AS silent,
     coalesce(max(last_at), 0) AS last_at,
-    coalesce(sum(1 / greatest(rpc_interval_s, 1)) FILTER (WHERE rpc_interval_s > 0 AND last_rpc_at >= last_at - 86400), 0) AS usual_per_s
+    coalesce(sum(1 / greatest(rpc_interval_s, (last_at - last_rpc_at) / 3, 1)) FILTER (WHERE rpc_interval_s > 0), 0) AS usual_per_s
 FROM called;
 
 

@@ -172,14 +172,16 @@ FOR NO KEY UPDATE SKIP LOCKED;
 -- name: move_batches
 -- Purpose: set the places of locked batches in the order, and the limits that block them.
 -- Arguments: $1 batch_ids, $2 order_tier, $3 order_key, $4 hold or nulls, $5 sent_most or nulls, $6 unpaid,
---   $7 job_pe (arrays).
+--   $7 job_pe, $8 level for which the tier was computed, or nulls (arrays). A level that changed since keeps its tier.
 -- Result: none.
 UPDATE batch SET
-    order_tier = moved.order_tier, order_key = moved.order_key, hold = moved.hold, sent_most = moved.sent_most,
+    order_tier = CASE WHEN moved.level <> batch.level THEN batch.order_tier ELSE moved.order_tier END,
+    order_key = moved.order_key, hold = moved.hold, sent_most = moved.sent_most,
     unpaid = moved.unpaid, job_pe = moved.job_pe
 FROM unnest(
-    $1::bigint[], $2::int[], $3::double precision[], $4::text[], $5::bigint[], $6::boolean[], $7::double precision[]
-) AS moved (batch_id, order_tier, order_key, hold, sent_most, unpaid, job_pe)
+    $1::bigint[], $2::int[], $3::double precision[], $4::text[], $5::bigint[], $6::boolean[], $7::double precision[],
+    $8::text[]
+) AS moved (batch_id, order_tier, order_key, hold, sent_most, unpaid, job_pe, level)
 WHERE batch.batch_id = moved.batch_id;
 
 
@@ -561,19 +563,27 @@ RETURNING batch_id;
 -- name: set_service
 -- Purpose: change the service level and the queue of an active batch; null leaves one unchanged. If levels are tiers, the
 --   level acts at once.
--- Arguments: $1 batch_id, $2 level, $3 queue, $4 the tiers by which the level moves it (0: at the next ordering).
+-- Arguments: $1 batch_id, $2 level, $3 queue, $4 tier of each level (null: the level acts at the next ordering).
 -- Result: batch_id; no row when there is no such active batch.
-WITH changed AS (
-    UPDATE batch SET
-        level = coalesce($2, level), queue = coalesce($3, queue), order_tier = order_tier + $4::int
+WITH wanted AS (
+    SELECT
+        batch_id, coalesce($2, level) AS level, coalesce($3, queue) AS queue,
+        coalesce(($4::jsonb ->> coalesce($2, level))::int - ($4::jsonb ->> level)::int, 0) AS by_tiers
+    FROM batch
     WHERE batch_id = $1 AND ended_at IS NULL
-    RETURNING batch_id, level
+    FOR NO KEY UPDATE
+),
+changed AS (
+    UPDATE batch SET level = wanted.level, queue = wanted.queue, order_tier = order_tier + by_tiers
+    FROM wanted
+    WHERE batch.batch_id = wanted.batch_id
+    RETURNING batch.batch_id
 ),
 explained AS (
     UPDATE batch_breakdown SET
-        record = record || jsonb_build_object('level', changed.level, 'tier', (record ->> 'tier')::int + $4::int)
-    FROM changed
-    WHERE batch_breakdown.batch_id = changed.batch_id AND $4::int <> 0
+        record = record || jsonb_build_object('level', wanted.level, 'tier', (record ->> 'tier')::int + by_tiers)
+    FROM wanted
+    WHERE batch_breakdown.batch_id = wanted.batch_id AND $4 IS NOT NULL
 )
 SELECT batch_id FROM changed;
 

@@ -28,6 +28,7 @@ from domain.restrictions import Restricted, Restriction
 from domain.settlement import JobSettlement
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId, later
 from domain.usage import Amounts, DecayedUsage
+from priority.policies import LEVEL_TIERS
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store, as_postgres
@@ -403,11 +404,24 @@ async def test_level_that_is_a_tier_acts_at_once(store: Store) -> None:
     batch = await a_submitted_batch(store)
     await store.ordering.explain({batch.batch_id: {"level": "normal", "tier": 2, "total": 7.0}}, now=NOW)
 
-    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None, by_tiers=40)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None, tiers=LEVEL_TIERS)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None, tiers=LEVEL_TIERS)
 
     assert (await store.views.batch(batch.batch_id)).order_tier == batch.order_tier + 40
     records = await store.ordering_rules.breakdowns([batch.batch_id])
     assert records[batch.batch_id] == {"level": "standby", "tier": 42, "total": 7.0}
+
+
+async def test_order_of_before_a_change_of_level_keeps_its_tier(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, tiers=LEVEL_TIERS)
+
+    await store.ordering.move([StoredPlace(batch.batch_id, 0, 9.0, level=ServiceLevel.NORMAL)])
+    late = await store.views.batch(batch.batch_id)
+    await store.ordering.move([StoredPlace(batch.batch_id, -38, 9.0, level=ServiceLevel.EXPEDITE)])
+
+    assert (late.order_tier, late.order_key) == (LEVEL_TIERS[ServiceLevel.EXPEDITE], 9.0)
+    assert (await store.views.batch(batch.batch_id)).order_tier == -38
 
 
 async def test_account_of_batch_changes_until_first_dispatch(store: Store) -> None:

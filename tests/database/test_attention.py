@@ -129,6 +129,19 @@ async def test_hosts_are_silent_beyond_their_own_interval(store: PostgresStore) 
     assert await contacts(8 * DAY_S) == HostContacts(0, 0)
 
 
+async def test_host_that_left_counts_little_among_usual_requests(store: PostgresStore) -> None:
+    called_at = [(await a_registered_host(store)).host.last_rpc_at for _ in range(2)][-1]
+    async with store.attention._database.transaction() as connection:
+        await connection.execute("UPDATE host SET rpc_interval_s = 100, last_rpc_at = $1 WHERE host_id = 1", called_at)
+        left_at = later(called_at, -DAY_S)
+        await connection.execute("UPDATE host SET rpc_interval_s = 1, last_rpc_at = $1 WHERE host_id = 2", left_at)
+
+    now = later(called_at, 60.0)
+    found = await store.attention.contacts(now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=3.0)
+
+    assert found.missed(now) == 60.0 * (0.01 + 3.0 / DAY_S)
+
+
 async def test_upkeep_has_the_last_backup_and_waiting_jobs(store: PostgresStore) -> None:
     first = await store.attention.upkeep(attempts=2)
     host = await a_registered_host(store)

@@ -9,7 +9,7 @@ import store.memory.ordering
 from domain.batches import BatchState, place_of
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import Grant
+from domain.ordered_work import Grant, StoredPlace
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.restrictions import pause_of
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds
@@ -93,16 +93,23 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         batch.new = replace(batch.new, after_ok=(), after_any=())
 
     async def set_service(
-        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_tiers: int = 0
+        self,
+        batch_id: BatchId,
+        *,
+        level: ServiceLevel | None,
+        queue: str | None,
+        tiers: Mapping[ServiceLevel, int] | None = None,
     ) -> None:
         batch = self._active(batch_id)
-        new, record = batch.new, self._book.breakdowns.get(batch_id)
-        batch.new = replace(
-            new, level=level or new.level, queue=queue or new.queue, order_tier=new.order_tier + by_tiers
-        )
-        if by_tiers and record is not None:
-            tier = int(str(record["tier"])) + by_tiers
-            self._book.breakdowns[batch_id] = {**record, "level": batch.new.level.value, "tier": tier}
+        old, record = batch.new, self._book.breakdowns.get(batch_id)
+        batch.new = replace(old, level=level or old.level, queue=queue or old.queue)
+        if tiers is not None:
+            by_tiers = tiers[batch.new.level] - tiers[old.level]
+            place = StoredPlace(batch_id, old.order_tier + by_tiers, old.order_key, batch.hold, batch.sent_most)
+            self._work.move_batch(batch, replace(place, unpaid=old.unpaid, job_pe=old.job_pe))
+            if record is not None:
+                tier = int(str(record["tier"])) + by_tiers
+                self._book.breakdowns[batch_id] = {**record, "level": batch.new.level.value, "tier": tier}
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         batch = self._work.batches.get(batch_id)

@@ -47,7 +47,7 @@ class PlaceReasonShown(TypedDict):
 class PriorityShown(TypedDict):
     """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
     its unsent instances. `age_s`: the time since `computed_at`. `level`, `asked_queue` and `user_priority` are the
-    values on which the place rests; a change takes effect at the next ordering pass.
+    values on which the place rests; a change acts at the next ordering pass, that of a level that is a tier at once.
     """
 
     batch: int

@@ -295,7 +295,7 @@ def test_hosts_that_fail_are_one_item() -> None:
     found = only(hosts=[FailingHost(HostId(63), 18, 20, "tin"), FailingHost(HostId(71), 12, 20)])
 
     assert (found.kind, found.severe, found.link) == (AttentionKind.FAILING_HOSTS, False, "hosts?show=failing")
-    assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
+    assert found.figures == {"hosts": 2, "failures": 30, "results": 40, "of_versions": 0} and not missing(
         found.subject, "2 hosts", "tin (63) with 18 of 20", "71 with 12 of 20"
     )
     assert not missing(found.sentence, "30 of 40") and "versions" not in found.sentence
@@ -430,7 +430,7 @@ def test_silence_of_all_hosts_matters_after_30_requests(silence_s: float, per_s:
     found = items(contacts=HostContacts(237, 0, Instant(NOW - silence_s), per_s))
 
     assert [(one.kind, one.severe) for one in found] == [(AttentionKind.SILENT_HOSTS, True)] * is_found
-    assert items(contacts=HostContacts()) == []
+    assert items(contacts=HostContacts()) == items(contacts=HostContacts(4, 0, Instant(NOW - 9e4), 0.1)) == []
 
 
 def test_validation_that_fails_or_falls_behind_is_shown() -> None:
