@@ -197,10 +197,11 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
     q10_at, q50_at, q90_at = _quantiles(now, course.law, spread)
     work, rules, method = course.work, course.rules, _method(fit)
     terms = _terms(snapshot, fit, open_, sending=course.sending, work=work, rules=rules)
-    if course.sending.assumed and snapshot.queue.is_behind:
+    is_new = now - max(snapshot.moved_at, snapshot.submitted_at) < PROVISIONAL_S  # hosts would have taken it since
+    if is_new and course.sending.assumed and snapshot.queue.is_behind:
         at_once_s = _course(replace(snapshot, queue=AppQueue()), fit, open_).law.within_s(0.5)
         if at_once_s < MUCH_SOONER * (q50_at - now):
-            terms = replace(terms, at_once_s=Seconds(at_once_s))
+            terms = replace(terms, at_once_s=Seconds(at_once_s), provisional=True)
     at = int(np.searchsorted(course.law.x_s, q90_at - now))
     return Forecast(
         now,

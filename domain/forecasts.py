@@ -90,7 +90,7 @@ class Terms:
     slow_turnaround_s: Seconds = Seconds(0.0)  # exceeded by 1 % of the results; 0 if an older version made the forecast
     error_turnaround_s: Seconds = Seconds(0.0)  # mean time until an error is reported; 0 as above
     assumed_rate: bool = False  # sending_s is the wait for the batch's turn and the app's usual rate, not its own rate
-    at_once_s: Seconds = Seconds(0.0)  # until q50 without the work before the batch; 0: little sooner, or sent already
+    at_once_s: Seconds = Seconds(0.0)  # until q50 without the work before a new or moved batch; 0: little sooner
     provisional: bool = False  # the batch was moved or resumed less than PROVISIONAL_S before, and few jobs sent since
 
 

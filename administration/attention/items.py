@@ -182,24 +182,18 @@ def _paused(pause: Restriction | None) -> str:
 
 
 def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) -> list[Remedy]:
-    """Return the remedies for a batch that is late, or why its level is none."""
-    link, useless = f"batches/{batch.batch_id}", ""
-    helps_first = facts.first.get(batch.batch_id)
-    if batch.batch_id in facts.all_sent:
-        useless = "all its jobs are sent"
-    elif batch.level is ServiceLevel.EXPEDITE:
-        useless = "it has this level already"
-    elif helps_first is False:
-        useless = "its place among those sent first stays"
-    elif batch.deadline_at is not None and waits_for_results(
-        facts.last.get(batch.batch_id), batch.deadline_at - facts.now
-    ):
-        useless = "it waits for results of jobs in progress"
-    see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
-    found = [Remedy(see, f"{link}/why")]
+    """Return the remedies for a batch that is late."""
+    link, left_s = f"batches/{batch.batch_id}", (batch.deadline_at or facts.now) - facts.now
+    is_useless = (
+        batch.batch_id in facts.all_sent
+        or batch.level is ServiceLevel.EXPEDITE
+        or facts.first.get(batch.batch_id) is False
+        or (batch.deadline_at is not None and waits_for_results(facts.last.get(batch.batch_id), left_s))
+    )
+    found = [Remedy("see what holds it back", f"{link}/why")]
     if pause is not None:
         found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
-    if not useless:
+    if not is_useless:
         found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
     return [*found, *later_or_end(batch)]
 

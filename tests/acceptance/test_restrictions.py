@@ -465,7 +465,7 @@ async def test_the_overview_lists_pauses(server: LiveServer) -> None:
         _, page = await grace.get("/")
     rows = re.findall(r"<li>.*?</li>", page.partition('id="h-paused"')[2].partition("</ul>")[0])
 
-    assert [re.findall(r"\((\w+) ", row) for row in rows] == [[], ["0"], ["1"]]
+    assert [re.findall(r"\((\w+) ", row) for row in rows] == [[], ["each"], ["1"]]
     assert all("full disk" in row for row in rows) and "oak" in rows[0]
 
 
@@ -506,11 +506,11 @@ async def test_pause_of_a_batch_with_a_retry_unsent(server: LiveServer, kind: st
         paths = ("/batches", "/batches/1", "/batches/1/why", "/", "/ordering")
         *after, overview, ordering = [(await grace.get(path))[1] for path in paths]
 
-    assert all("each job sent" in page for page in [*before, *after])
+    assert all("only retries" in page for page in [*before, *after])
     assert [f">{tag}</span>" in page for page in after[:2]] == 2 * [kind == "batch"]
     assert "#1</a>" not in ordering.partition('id="h-order"')[2].partition("</section>")[0]
     paused = overview.partition('id="h-paused"')[2].partition("</ul>")[0]
-    assert re.findall(r"[(]([0-9]+) batch", paused) == ["0"] * (kind == "app")
+    assert ("each job was sent" in paused) == (kind == "app")
 
 
 async def test_paused_batch_whose_jobs_are_sent_is_marked(server: LiveServer) -> None:

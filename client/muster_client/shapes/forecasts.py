@@ -11,7 +11,7 @@ class TermsShown(TypedDict):
     instances in progress that are expected to fail or time out; jobs with another instance in progress do not count.
     1 % of the results take more than `slow_turnaround_s`; an error is reported after `error_turnaround_s` on average.
     Both are 0 if unknown. `at_once_s` is the time until q50 if hosts took the batch's jobs at once, because they cannot
-    run the work before it; 0 if that is little sooner than q50, or if some of the batch was sent at its place.
+    run the work before it; 0 if that is little sooner than q50, or 15 minutes after its submission or move.
     """
 
     jobs_open: int

@@ -9,7 +9,7 @@ import pytest
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import capacity_of, sending_of
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
-from domain.forecasting import MOVED_S, NEVER_MOVED
+from domain.forecasting import MOVED_S, NEVER_MOVED, PROVISIONAL_S
 from domain.units import HOUR_S, Seconds, later
 from tests.unit.batch_estimator.snapshots import NOW, Sent, a_snapshot, hosts
 
@@ -297,6 +297,8 @@ def test_waiting_batch_is_also_forecast_without_work_before_it() -> None:
     )
     assert waiting.terms is not None and alone.terms is not None and held.terms is not None
 
+    old = estimate(replace(LOWER.seen(), moved_at=later(NOW, -PROVISIONAL_S))).terms
+    assert old is not None and old.assumed_rate and old.at_once_s == 0.0
     assert waiting.terms.at_once_s < waiting.q50_at - NOW
     assert waiting.terms.at_once_s == pytest.approx(alone.q50_at - NOW)
     assert (alone.terms.at_once_s, held.terms.at_once_s) == (0.0, 0.0)
