@@ -117,9 +117,11 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, 
     if because:
         said.append(f"The batch is {because}")
     if because and first_s:
-        place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
-        gate = ", but hosts that would finish a job well before it need no gate" if is_gated else ""
-        said.append(f"With a deadline more than {length(first_s)} away it has {place}{gate}")
+        place = f"about {number(then.place)} of {number(then.of)}" if then else "that in the order"
+        stays = then is not None and standing.at is not None and then.place == standing.at.place
+        place = f"its position stays {place}" if stays else f"its position becomes {place}"
+        gate = f", {'and' if stays else 'but'} more hosts can take its jobs" if is_gated else ""
+        said.append(f"With a deadline more than {length(first_s)} away, {place}{gate}")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"

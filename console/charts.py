@@ -89,7 +89,8 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str =
     words += f", {number(left)} {rest}" if left else ""
     words += f"; {plural(in_progress, 'instance')} in progress" if in_progress else ""
     if in_progress > left:
-        words += ", some of them copies" + (" or of jobs that have ended" if left < total else "")
+        kinds = "copies, quorums, ended jobs" if left < total else "copies, quorums"
+        words += f", {number(in_progress - left)} more than open jobs ({kinds})"
     out = 100.0 * min(in_progress, left) / whole
     share = valid / whole
     return Bar(100.0 * share, 100.0 * failed / whole, out, percent(share, int(NEARLY <= share < 1.0)), words, rest)

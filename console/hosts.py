@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +28,7 @@ from administration.hosts import (
     listed_as_json,
 )
 from administration.names import checked_text, chosen
+from administration.stopped import stopped_of
 from administration.thresholds.in_force import lowered_gates
 from console.places import first_sent
 from console.restrictions import restrictions_of
@@ -155,8 +156,13 @@ class OrderRow:
     by_label: bool = False
 
 
-def rows_of(shown: Document) -> list[OrderRow]:
-    """Return the table of a dry run: the groups in the order of the request, then the batches that it leaves out."""
+UNRUNNABLE = "no host can run it"
+
+
+def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]:
+    """Return the table of a dry run: the groups in the order of the request, those of `unrunnable` batches last, which
+    no host can run, then the batches that it leaves out.
+    """
     classed = batches_of_classes(shown["groups"])
     by_label = any(one["by_label"] for one in shown["conditions"])
     rows = []
@@ -178,6 +184,10 @@ def rows_of(shown: Document) -> list[OrderRow]:
                 to_queue and by_label,
             )
         )
+    rows = [
+        replace(one, result=UNRUNNABLE) if one.batch_id in unrunnable and one.whys == [FULL] else one for one in rows
+    ]
+    rows.sort(key=lambda one: one.batch_id in unrunnable)
     return rows + [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
 
 
@@ -254,7 +264,7 @@ class HostPages(Pages[PageServices]):
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(services.catalogue.settings),
-            "rows": rows_of(shown),
+            "rows": rows_of(shown, (await stopped_of(services.store, services.clock)).unrunnable),
             "more": max(0, shown["groups_total"] - MOST_ROWS),
         }
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)

@@ -70,14 +70,14 @@ def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[In
     requests for work got jobs or were refused. A request that only got lost jobs again is in neither.
 
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
-    'The last request of host swan (7), 60 s ago, got no new job and no refusal: its client probably asked for none.'
+    'The last request of host swan (7), 60 s ago, probably asked for no work: its client may be suspended, or busy.'
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
     ''
     """
     if any(one is not None and one >= last_rpc_at for one in busy_at):
         return ""
-    got = "got no new job and no refusal: its client probably asked for none"
-    return f"The last request of host {host}, {in_words(now - last_rpc_at)} ago, {got}."
+    asked = "probably asked for no work: its client may be suspended, or busy"
+    return f"The last request of host {host}, {in_words(now - last_rpc_at)} ago, {asked}."
 
 
 async def explain_host(

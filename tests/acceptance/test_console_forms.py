@@ -321,7 +321,7 @@ async def test_later_deadline_says_why_the_batch_moves(grace_server: LiveServer)
         _, page = await grace.get("/batches/1")
         form = page.partition("<h3>Deadline")[2]
         assert not missing(form, "sent first") and "not change the position" not in form
-        [then] = re.findall(r"position (\d+ of \d+)", form)
+        [then] = re.findall(r"about (\d+ of \d+)", form)
         new = {"deadline": "2099-01-01T00:00"}
         _, where, page = await grace.post("/batches/1/deadline", new, form="/batches/1")
         at = (await store.views.batch(BatchId(1))).deadline_at
