@@ -92,19 +92,17 @@ def suggested_deadline(
     deadline_at: Instant | None, latest_at: Instant | None, now: Instant, *, goes_first: bool = False
 ) -> Instant | None:
     """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline, or
-    if the batch `goes_first` because its deadline is near, which a later one would end.
+    if the batch `goes_first` because its deadline is near or past: it ends later with a later one.
 
     >>> suggested_deadline(Instant(7200.0), Instant(7201.0), Instant(0.0))
     10800.0
     >>> suggested_deadline(Instant(7200.0), Instant(7200.0), Instant(0.0))
     >>> suggested_deadline(Instant(7200.0), None, Instant(9000.0))
     >>> suggested_deadline(Instant(7200.0), Instant(9000.0), Instant(0.0), goes_first=True)
-    >>> suggested_deadline(Instant(7200.0), Instant(9000.0), Instant(8000.0), goes_first=True)
-    10800.0
     """
-    if deadline_at is None or latest_at is None or latest_at <= max(deadline_at, now):
+    if goes_first or deadline_at is None or latest_at is None or latest_at <= max(deadline_at, now):
         return None
-    return None if goes_first and now < deadline_at else Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
+    return Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
 
 
 def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect, *, is_gated: bool) -> str:
@@ -320,6 +318,7 @@ class BatchPages(Pages[PageServices]):
                 choices.effects["deadline"],
                 is_gated=batch.counts.unsent > 0 and Gate.TIGHT in traits_of(self._settings.deadline).gates,
             )
+            values["is_missed"] = is_late(batch.deadline_at, now)
             values["suggested_at"] = suggested_deadline(
                 batch.deadline_at, shown["completion_q90_at"], now, goes_first=bool(standing.because)
             )

@@ -185,7 +185,8 @@ def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]
             )
         )
     rows = [
-        replace(one, result=UNRUNNABLE) if one.batch_id in unrunnable and one.whys == [FULL] else one for one in rows
+        replace(one, result=UNRUNNABLE, whys=[]) if one.batch_id in unrunnable and one.whys == [FULL] else one
+        for one in rows
     ]
     rows.sort(key=lambda one: one.batch_id in unrunnable)
     return rows + [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
@@ -394,9 +395,8 @@ class HostListPage(Pages[PageServices]):
         )
         if as_csv:
             columns = [*CSV_COLUMNS, *MORE_COLUMNS.get(asked.kind, ())]
-            return await send_csv(
-                request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
-            )
+            name = "hosts" if asked.kind is HostKind.ALL else f"{asked.kind}-hosts"
+            return await send_csv(request, name, columns, self._pages(replace(choice, sort=HostSort.NEWEST)))
         limit = PER_PAGE if asked.kind in SELECTED else PER_SORTED_PAGE
         found = await self._attention.hosts(choice, after=asked.after, limit=limit)
         name, about = TABS[asked.kind]

@@ -40,7 +40,7 @@ from domain.insight import Caller
 from domain.refusals import BEHIND_GATE, Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.settings import RankingSettings, SchedulerSettings
-from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobClassId
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, JobClassId
 from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
@@ -58,8 +58,8 @@ MOST_BATCHES = 200  # active batches, in order, of which those without a slot ar
 
 
 def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
-    """Return how long a silent host has not contacted the server, as a sentence; "" for another host."""
-    if not caller.is_silent(now):
+    """Return when a host last contacted the server, as a sentence; "" within an hour."""
+    if now - caller.last_rpc_at <= HOUR_S:
         return ""
     usual = f"; its usual interval is {in_words(caller.rpc_interval_s)}" if caller.rpc_interval_s is not None else ""
     return f"Host {host} last contacted the server {in_words(now - caller.last_rpc_at)} ago{usual}."

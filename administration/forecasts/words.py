@@ -275,7 +275,7 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings, n
     'the next one after 70 more jobs end, at the latest in 2 min'
     """
     if age.moved_at is not None and is_moving(age.moved_at, now):  # one before that is not shown
-        return f"{name} in {roughly(later(age.moved_at, MOVED_S) - now)}"
+        return f"{name} in {roughly(max(1.0, later(age.moved_at, MOVED_S) - now))}"
     left_s = age.due_at(now, settings) - now
     is_retried = age.jobs_over < age.jobs_over_then
     late_s = now - age.made_at - settings.timer_s if is_retried and age.made_at is not None else -left_s

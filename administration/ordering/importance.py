@@ -12,7 +12,7 @@ from administration.names import checked_text, chosen
 from administration.ordering.places import at_levels, expedite_in_words, position, sent_first, urgent_of
 from administration.stopped import NOTHING_STOPPED, Stopped
 from domain.access import Role
-from domain.batches import Account, Batch, BatchState, QoS, Submitter
+from domain.batches import Account, Batch, BatchState, QoS, Submitter, is_late
 from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
@@ -322,7 +322,8 @@ async def _moves(
         return False
     then = replace(batch, deadline_at=Instant(changed.deadline_at))
     catalogue = await store.applications.load_catalogue()
-    return urgent_of([batch], catalogue, now) != urgent_of([then], catalogue, now)
+    is_first, was_first = (urgent_of([one], catalogue, now) for one in (then, batch))
+    return is_first != was_first or is_late(then.deadline_at, now) != is_late(batch.deadline_at, now)
 
 
 async def _level_moves(store: PostgresStore, batch: Batch, level: ServiceLevel, now: Instant, stopped: Stopped) -> bool:

@@ -127,7 +127,7 @@ def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:
     assert (spare.title, spare.whys, before.whys) == ("batch #3", [FULL], [FULL])
     assert left == OrderRow(4, "late #4", left.result, ["Blocked."])
     last = rows_of(shown, {5})[-2]  # no host can run it
-    assert (last.batch_id, last.whys) == (5, [FULL]) and last.result not in (before.result, left.result)
+    assert (last.batch_id, last.whys) == (5, []) and last.result not in (before.result, left.result)
     nothing = {**shown, "would_get": [], "groups": [{**plain, "batch_id": 3, "refusals": []}]}
     assert rows_of(nothing)[0].whys == []
     assert len({given.result, refused.result, spare.result, left.result}) == 4

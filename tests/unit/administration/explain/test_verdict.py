@@ -189,13 +189,13 @@ def test_change_that_adds_few_requests_is_not_offered() -> None:
 
 
 def test_silence_of_a_host_is_told_with_its_usual_interval() -> None:
-    """A host with a single request has no interval, and is silent after a day."""
+    """Within an hour, nothing is told. A host with a single request has no interval."""
     host = Caller(HostId(7), RequestKey(b"", HostId(7)), Instant(0.0), Seconds(HOUR_S))
     single = replace(host, rpc_interval_s=None)
 
     said, soon, alone = (
         silence_in_words("swan (7)", *one)
-        for one in ((host, Instant(14.5 * HOUR_S)), (host, Instant(2.0 * HOUR_S)), (single, Instant(25.0 * HOUR_S)))
+        for one in ((host, Instant(14.5 * HOUR_S)), (host, Instant(HOUR_S)), (single, Instant(25.0 * HOUR_S)))
     )
 
     assert not missing(said, "swan (7)", "14 h 30 min", "1 h") and not missing(alone, "1 d 1 h") and soon == ""
