@@ -62,13 +62,13 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
     A gate that is temporarily lowered is drawn where it is set and where it is now. With previewed thresholds
-    (`changed`), the hosts are those ranked then, and changed gates are also drawn at their new value. None if no host
-    is ranked.
+    (`changed`), the hosts are those ranked then, and changed gates are also drawn at their new value. None if too
+    few hosts are ranked for percentiles.
     """
     key = cuts.app_id, cuts.processor_type
     then = cuts if changed is None else changed.cut_points.get(key, cuts)
     scores = then.turnaround
-    if len(scores) < 2:
+    if len(scores) < 2 or then.n < (changed or catalogue).settings.ranking.min_rows:
         return None
     app = catalogue.apps[cuts.app_id].name if cuts.app_id in catalogue.apps else str(cuts.app_id)
     low, high = (scores[min(len(scores) - 1, int(len(scores) * share))] for share in (LEAST_SHOWN, MOST_SHOWN))

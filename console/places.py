@@ -275,7 +275,7 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
     >>> when_sent(PlaceShown(None, found, is_sent=True), one, None)
     ('only retries', "retries and copies are sent at the batch's place in the order")
     >>> when_sent(PlaceShown(None, found, is_sent=True), one, None, "paused")
-    ('only retries', 'retries and copies are not: paused')
+    ('only retries', 'retries and copies are not sent: paused')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -289,7 +289,7 @@ def when_sent(standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, stop:
         waits = batch.counts.jobs_open > batch.counts.in_progress
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
     if standing.is_sent:
-        others = f"not: {stop}" if stop else "sent at the batch's place in the order"
+        others = f"not sent: {stop}" if stop else "sent at the batch's place in the order"
         return "only retries", f"retries and copies are {others}"
     if stop:
         return "not sent", stop

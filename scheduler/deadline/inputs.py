@@ -107,8 +107,8 @@ TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the dela
 VALUE = "{3} {4:g}"  # of the gate
 BELOW_GATE = f"percentile P {{1:.3f}} is below {VALUE}, the gate of {{0}}"
 WITHOUT_PERCENTILE = f"the host has no percentile P, and {VALUE} is the gate of {{0}}; {{2}}"
-TOO_BUSY = "; without a gate: at most {6:length} of queued work, host has {5:length}"
-TOO_LONG = "; without a gate: done within {6:length}, the host takes {5:length}"
+TOO_BUSY = "; with at most {6:length} of queued work it needs no gate, it has {5:length}"
+TOO_LONG = "; a job done within {6:length} needs no gate, the host takes {5:length}"
 FIGURES, FIGURES_WITHOUT = f"P {{1:.3f}}, {VALUE}", f"no P, {VALUE}"
 GATED = {
     Gate.AFAP: "AFAP and late batches",
