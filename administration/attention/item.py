@@ -24,6 +24,8 @@ from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
 from domain.views import ProcessReport
 from muster_client import shapes
 
+HALF = 0.5  # from which fraction of failures or of silent hosts an item is severe
+
 
 class AttentionKind(StrEnum):
     """Kinds of items, the most urgent first among items of one severity."""

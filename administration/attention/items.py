@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from administration.apps import LostVersion
-from administration.attention.item import ORDER, AttentionFacts, AttentionKind, Item, Remedy
+from administration.attention.item import HALF, ORDER, AttentionFacts, AttentionKind, Item, Remedy
 from administration.attention.upkeep import upkeep_items
 from administration.explain.verdict import counted
 from administration.forecasts.service import BatchEnd, end_of, waits_for_results
@@ -35,10 +34,7 @@ from domain.restrictions import Restricted, Restriction, pause_of
 from domain.units import BatchId, Instant
 from muster_client import shapes
 
-Document = Mapping[str, Any]  # Any: a JSON document
-
 HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
-HALF = 0.5
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from administration.access.who import Person
-from administration.attention.item import AttentionFacts, AttentionKind, Item, counts_of, item_as_json
-from administration.attention.items import HALF, HOST_RESULTS, items_of
+from administration.attention.item import HALF, AttentionFacts, AttentionKind, Item, counts_of, item_as_json
+from administration.attention.items import HOST_RESULTS, items_of
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import expedite_helps, sent_first
 from administration.stopped import Stopped, unrunnable_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from administration.attention.item import AttentionFacts, AttentionKind, Item, Remedy
+from administration.attention.item import HALF, AttentionFacts, AttentionKind, Item, Remedy
 from domain.access import Right
 from domain.attention import (
     LOOKED_AT,
@@ -21,7 +21,6 @@ MISSED, LEAST_SILENCE_S = 30.0, Seconds(300.0)  # requests and time without any 
 SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
-HALF = 0.5
 
 
 def upkeep_items(facts: AttentionFacts) -> Iterator[Item]:

@@ -469,14 +469,19 @@ async def test_the_overview_lists_pauses(server: LiveServer) -> None:
     assert all("full disk" in row for row in rows) and "oak" in rows[0]
 
 
-async def test_a_pause_does_not_mark_batches_that_are_sent(server: LiveServer) -> None:
-    """A pause of its app is not shown beside an end."""
+async def sent_to_a_host(server: LiveServer) -> None:
+    """Submit a batch of one job, and send it."""
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
     await server.submit(jobs={"count": 1})
     await order(server)
     await host.ask(1)
+
+
+async def test_a_pause_does_not_mark_batches_that_are_sent(server: LiveServer) -> None:
+    """A pause of its app is not shown beside an end."""
+    await sent_to_a_host(server)
     await server.create("PUT", "/restrictions/app/pi", json={"why": "full disk"})
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/batches")
@@ -515,12 +520,7 @@ async def test_pause_of_a_batch_with_a_retry_unsent(server: LiveServer, kind: st
 
 async def test_paused_batch_whose_jobs_are_sent_is_marked(server: LiveServer) -> None:
     """Like the list of pauses, and what needs attention."""
-    await add_operator(server)
-    await server.add_app()
-    host = await server.add_host()
-    await server.submit(jobs={"count": 1})
-    await order(server)
-    await host.ask(1)
+    await sent_to_a_host(server)
     await server.create("PUT", "/restrictions/batch/1", json={"why": "full disk"})
     async with a_browser(server, OPERATOR) as grace:
         pages = [(await grace.get(path))[1] for path in ("/batches", "/batches/1")]
