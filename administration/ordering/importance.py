@@ -124,22 +124,14 @@ def _except(rule: str, exception: str) -> str:
     return f"{rule}, except that {exception}" if exception else rule
 
 
-def idle_in_words(ordering: OrderingSettings, effects: Mapping[str, FieldEffect]) -> str:
-    """Return that the queue, the user priority or both do not change the position, "" if both do.
+def idle_in_words(effects: Mapping[str, FieldEffect]) -> str:
+    """Return which of queue and user priority do not act on the order, "" if both do.
 
-    >>> one = OrderingSettings(queues="normal=1/0.5/1 slow=2/0/0", queue_hosts="slow:label=lab")
-    >>> idle_in_words(one, effects_of(one, ())).split("; ")[1:]
-    ['a queue may be limited to some hosts']
-    >>> idle_in_words(one, effects_of(one, ())).partition(";")[0]
-    'Queue and user priority do not change the position under logical_time, except that work in slow goes last'
+    >>> idle_in_words(effects_of(OrderingSettings(), ()))
+    'Queue and user priority'
     """
     idle = [name.replace("_", " ") for name in ("queue", "user_priority") if not effects[name].acts]
-    if not idle:
-        return ""
-    said = [f"{' and '.join(idle).capitalize()} {'do' if idle[1:] else 'does'} not change the position"]
-    said[0] = _except(f"{said[0]} under {ordering.policy}", _unpaid_last(ordering) if "queue" in idle else "")
-    said += ["a queue may be limited to some hosts"] if "queue" in idle and ordering.queue_hosts else []
-    return "; ".join(said)
+    return " and ".join(idle).capitalize()
 
 
 def queue_choices(ordering: OrderingSettings) -> Mapping[str, str]:
@@ -243,7 +235,7 @@ def _choices(
         HIGHEST_PRIORITY if Permission.RAISE in granted else max(0, user_priority),
         [one.value for one in Permission if wanted.get(one, True) and one not in granted],
         effects,
-        idle_in_words(ordering, effects),
+        idle_in_words(effects),
         policy_of(ordering).by_level,
     )
 
