@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from administration.apps import LostVersion
 from administration.attention.item import HALF, ORDER, AttentionFacts, AttentionKind, Item, Remedy
 from administration.attention.upkeep import upkeep_items
-from administration.explain.verdict import counted
 from administration.forecasts.service import BatchEnd, end_of, waits_for_results
 from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
@@ -34,7 +33,7 @@ from domain.restrictions import Restricted, Restriction, pause_of
 from domain.units import BatchId, Instant
 from muster_client import shapes
 
-HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
+HOST_RESULTS = 10  # a host fails if at least half of so many results of a day did
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 
@@ -312,22 +311,21 @@ def _failing(found: FailingApp, facts: AttentionFacts) -> Item:
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
-    rates = [f" with {one.failures} of {one.results}" if len(hosts) > 1 else "" for one in hosts]
-    names = [host_in_words(one.host_id, one.domain_name) for one in hosts[:NAMED_HOSTS]]
-    named = ", ".join(map("".join, zip(names, rates, strict=False))) + ", …" * (len(hosts) > NAMED_HOSTS)
+    worst = hosts[0]
+    name = host_in_words(worst.host_id, worst.domain_name)
     each = ((one.failures, one.results, one.of_versions) for one in hosts)
     failures, results, of_versions = map(sum, zip(*each, strict=True))
-    of = f", {of_versions} of them with versions that fail on half of their hosts" if of_versions else ""
+    fails = "host fails half of its" if len(hosts) == 1 else "hosts fail half of their"
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
-        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} half of the results or more: {named}",
+        f"{len(hosts)} {fails} results or more",
         "hosts?show=failing",
-        f"{failures} of {results} results of the last day failed{of}",
+        f"{name}, {'the worst, ' * (len(hosts) > 1)}failed {worst.failures} of {worst.results} in the last day",
         [
-            Remedy(f"read the results of {names[0]}, the worst, with their errors", f"hosts/{hosts[0].host_id}#h-sent"),
+            Remedy(f"read the results of {name}", f"hosts/{worst.host_id}#h-sent"),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {names[0]}", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
+            Remedy(f"ban host {name}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results, "of_versions": of_versions},
         weight=failures,
