@@ -221,7 +221,7 @@ class HostPages(Pages[PageServices]):
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,
-            "names": await store.listings.names(batches) if batches else {},
+            "batches": {one.batch_id: one for one in (await store.views.batches_with(batches) if batches else ())},
             "state": chosen,
             "states": STATES,
             "looked_at": RESULTS_LOOKED_AT,
