@@ -147,10 +147,14 @@ class TakenJobs:
 
 
 def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, TakenJobs]:
-    """Return, by app, the largest number of hosts and volunteers excluded from one of its waiting jobs. Pure."""
+    """Return, by app, the largest number of hosts and volunteers excluded from one of its waiting jobs; an app that the
+    catalogue does not have yet is left out. Pure.
+    """
     taken: dict[AppId, TakenJobs] = {}
     for one in waiting:
         app_id = one.batch.app_id
+        if app_id not in catalogue.apps:
+            continue
         before = taken.get(app_id, TakenJobs())
         per_volunteer = catalogue.apps[app_id].spread(one.most_quorum).per_volunteer
         taken[app_id] = TakenJobs(

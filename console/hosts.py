@@ -19,7 +19,7 @@ from administration.attention.items import HOST_RESULTS
 from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import marks_of, outcome_of
+from administration.explain.words import NOT_REACHED, REFUSED, marks_of, outcome_of
 from administration.hosts import (
     SELECTED,
     WITHIN_S,
@@ -160,8 +160,8 @@ UNRUNNABLE = "no host can run it"
 
 
 def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]:
-    """Return the table of a dry run: the groups in the order of the request, those of `unrunnable` batches last, which
-    no host can run, then the batches that it leaves out.
+    """Return the table of a dry run: the groups in the order of the request, the batches that it leaves out, and last
+    the `unrunnable` batches, which no host can run.
     """
     classed = batches_of_classes(shown["groups"])
     by_label = any(one["by_label"] for one in shown["conditions"])
@@ -184,12 +184,11 @@ def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]
                 to_queue and by_label,
             )
         )
-    rows = [
-        replace(one, result=UNRUNNABLE, whys=[]) if one.batch_id in unrunnable and one.whys == [FULL] else one
-        for one in rows
-    ]
-    rows.sort(key=lambda one: one.batch_id in unrunnable)
-    return rows + [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
+    rows += [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
+    for place, one in enumerate(rows):
+        if one.batch_id in unrunnable and one.result in (NOT_REACHED, REFUSED):
+            rows[place] = replace(one, result=UNRUNNABLE, whys=[why for why in one.whys if why != FULL])
+    return sorted(rows, key=lambda one: one.batch_id in unrunnable)
 
 
 def _title(one: Document) -> str:
@@ -221,7 +220,7 @@ class HostPages(Pages[PageServices]):
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,
-            "names": await store.listings.names(batches) if batches else {},
+            "batches": {one.batch_id: one for one in (await store.views.batches_with(batches) if batches else ())},
             "state": chosen,
             "states": STATES,
             "looked_at": RESULTS_LOOKED_AT,

@@ -290,7 +290,7 @@ VERDICTS = {  # of a Conclusion: its tag in the list
     "mixed": "mixed",
     "same": "no difference",
     "unsure": "no clear difference",
-    "unclear": "may be chance",
+    "unclear": "unclear",
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, cast  # the values of a JSON document
 
-from domain.batches import kind_in_words
+from domain.batches import QoS, kind_in_words
 from domain.formatting import in_words
 
 if TYPE_CHECKING:
@@ -188,10 +188,19 @@ class Finding:
             return "better" if self.gain > 0 else "worse"
         return "may be chance" if abs(self.change) >= self.least else "same"
 
+    @property
+    def is_urgent(self) -> bool:
+        """Return whether this is a figure of AFAP or short-deadline batches."""
+        return self.key.endswith((f" {QoS.AFAP}", f" {QoS.SHORT_DEADLINE}"))
+
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The verdict (better, worse, mixed, same, unsure, or unclear for one run), its words, and the compared figures."""
+    """The verdict, its words, and the compared figures.
+
+    The verdict is better, worse, mixed, same, unsure, or unclear: of one run, or if other figures are better and those
+    of urgent batches may be chance.
+    """
 
     verdict: str
     words: str
@@ -210,7 +219,8 @@ class Conclusion:
         gains = [one.gain for one in self.findings]
         unsure = f"; {self.unsure} may be chance" if self.unsure else ""
         counted = f"{gains.count(1)} better and {gains.count(-1)} worse"
-        return f"{self.verdict.capitalize()}: of {len(gains)} figures, {counted}{unsure}."
+        verdict = URGENT_UNCLEAR if self.verdict == "unclear" else self.verdict.capitalize()
+        return f"{verdict}: of {len(gains)} figures, {counted}{unsure}."
 
     @property
     def unsure(self) -> int:
@@ -221,6 +231,7 @@ class Conclusion:
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
 MOST_CHANCE = 0.1  # probability that any figure is called better or worse although all differences are chance
 CHANCE = "no difference beyond chance"
+URGENT_UNCLEAR = "Unclear for urgent batches"
 
 
 def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = ()) -> Conclusion:
@@ -266,6 +277,8 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
     rest = f" The rest: {CHANCE}." if any(one.gain == 0 for one in findings) else ""
     if gains and losses:
         return "mixed", f"Mixed. Better: {gains}. Worse: {losses}.{rest}"
+    if gains and _is_unclear([one for one in findings if one.is_urgent]):
+        return "unclear", f"{URGENT_UNCLEAR}: their differences may be chance. Better: {gains}.{rest}"
     if gains:
         return "better", f"Better with the change: {gains}.{rest}"
     if losses:
@@ -286,6 +299,11 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             ),
         )
     return "same", f"{CHANCE.capitalize()} between the present and the changed values."
+
+
+def _is_unclear(findings: Sequence[Finding]) -> bool:
+    """Return whether none of the figures is better or worse, and the difference of one may be chance."""
+    return not any(one.gain for one in findings) and any(one.verdict == "may be chance" for one in findings)
 
 
 def _judged(found: Finding, changes: Sequence[float], *, is_sure: bool) -> Finding:

@@ -402,6 +402,22 @@ async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     assert not missing(awaited, "instances/1", "in progress", f"hosts/{host.host_id}")
 
 
+async def test_host_page_marks_results_of_ended_batches(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="oak")
+    await host.ask(1)
+    tags = []
+    async with a_browser(server, OPERATOR) as grace:
+        for _ in range(2):
+            _, page = await grace.get(f"/hosts/{host.host_id}?state=in_progress")
+            tags.append(page.partition('id="t-sent"')[2].partition("</table>")[0].count('<span class="tag'))
+            await server.create("POST", "/batches/1/abort")
+
+    assert tags == [1, 2]
+
+
 async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()

@@ -27,6 +27,16 @@ async def relax(store: Store, **settings: object) -> tuple[GateReport, Catalogue
     return report, await store.applications.load_catalogue()
 
 
+async def test_app_newer_than_the_catalogue_is_skipped(store: Store) -> None:
+    known = await store.applications.load_catalogue()
+    await ranked_hosts(store, await a_registered_version(store))
+    await a_late_batch(store, jobs=6)
+
+    report = await GateRelaxer(store.insight, store.notes, lambda: known, HandClock(LATER)).run_once()
+
+    assert report == GateReport()
+
+
 def held_gates(catalogue: Catalogue) -> DeadlineSettings:
     [cuts] = catalogue.cut_points.values()
     return reachable(catalogue.settings.deadline, cuts)

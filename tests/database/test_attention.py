@@ -17,7 +17,16 @@ from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.conformance.test_host_lists import a_failure
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_hav_event, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+from tests.worlds import (
+    a_hav_event,
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+    the_version,
+)
 
 S = InstanceState
 
@@ -55,6 +64,25 @@ async def test_failing_version_has_the_batch_with_most_failures(store: PostgresS
 
     assert (found.failures, found.batch_id, found.batch_failures) == (3, many.batch_id, 2)
     assert await store.attention.versions(since=NOW, failures=3) == [replace(found, deprecated=True)]
+
+
+async def test_failures_of_a_version_are_of_no_other_version(store: PostgresStore) -> None:
+    """Also if the other one failed more often, with another batch, and was withdrawn."""
+    host = await a_registered_host(store)
+    other, batch = [await a_submitted_batch(store, jobs=9) for _ in range(2)]
+    withdrawn = await the_version(store)
+    for _ in range(4):
+        await a_failure(store, host, other.batch_id, S.FAILED, 10.0)
+    await store.applications.set_version_state(withdrawn.app_version_id, VersionState.WITHDRAWN)
+    version = await a_registered_version(store, batch.app_id)
+    for _ in range(3):
+        await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+
+    found = {one.app_version_id: one for one in await store.attention.versions(since=NOW, failures=3)}
+
+    assert (found[withdrawn.app_version_id].failures, found[withdrawn.app_version_id].deprecated) == (4, True)
+    left = found[version.app_version_id]
+    assert (left.failures, left.batch_id, left.batch_failures, left.deprecated) == (3, batch.batch_id, 3, False)
 
 
 async def test_hosts_of_a_failing_version_do_not_fail_themselves(store: PostgresStore) -> None:

@@ -153,6 +153,13 @@ def test_progress_is_red_if_every_finished_job_failed(valid: int, failed: int, h
     assert lines(progress_chart(counted, CURVE, NOW))["jobs finished"].hue == hue
 
 
+def test_progress_marks_the_last_retry() -> None:
+    chart = progress_chart(a_document(jobs_validated=20, jobs_failed=0, deadline_at=None), CURVE, NOW + 100.0)
+
+    assert lines(chart)["jobs finished"].y[-2:] == [25.0, 20.0]
+    assert [one.x for one in plot(chart).marks] == at(0.0)
+
+
 def test_ended_batch_draws_the_ends_of_its_jobs() -> None:
     """Three jobs ended in the first minute and one at the end; the only forecast was made at the submission."""
     ended = a_document(ended_at=NOW + 900.0, jobs_total=4, jobs_validated=3, jobs_failed=1)

@@ -126,8 +126,10 @@ def test_rows_of_a_dry_run_have_groups_and_batches_left_out() -> None:
     assert refused.to_queue and refused.by_label and not given.by_label
     assert (spare.title, spare.whys, before.whys) == ("batch #3", [FULL], [FULL])
     assert left == OrderRow(4, "late #4", left.result, ["Blocked."])
-    last = rows_of(shown, {5})[-2]  # no host can run it
-    assert (last.batch_id, last.whys) == (5, []) and last.result not in (before.result, left.result)
+    *others, stuck, last = rows_of(shown, {5, 2})  # no host can run these, and one has other refusals
+    assert [one.batch_id for one in others] == [1, 3, 4]
+    assert (stuck.batch_id, stuck.whys, last.batch_id, last.whys) == (5, [], 2, refused.whys)
+    assert stuck.result == last.result not in (before.result, refused.result, left.result)
     nothing = {**shown, "would_get": [], "groups": [{**plain, "batch_id": 3, "refusals": []}]}
     assert rows_of(nothing)[0].whys == []
     assert len({given.result, refused.result, spare.result, left.result}) == 4

@@ -87,6 +87,26 @@ def test_difference_must_exceed_the_spread_of_the_runs(ends: tuple[float, ...], 
     assert conclusion_of(spans(7200.0), spans(ends[1]), runs).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("kind", "verdict"), [("afap", "unclear"), ("short_deadline", "unclear"), ("throughput", "better")]
+)
+def test_change_is_not_better_if_urgent_batches_are_unclear(kind: str, verdict: str) -> None:
+    """Not even if other figures are better."""
+
+    def run(end: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        before = {"makespan_s": {kind: 7200.0}, "instances_per_job": 1.3}
+        return before, {"makespan_s": {kind: end}, "instances_per_job": 1.2}
+
+    runs = [run(end) for end in (5000.0, 6000.0, 7900.0)]
+    found = conclusion_of(*run(6000.0), runs)
+
+    assert {one.key: one.verdict for one in found.findings} == {
+        f"makespan_s {kind}": "may be chance",
+        "instances": "better",
+    }
+    assert (found.verdict, found.brief.count("1 better")) == (verdict, 1)
+
+
 def test_longer_tails_count_against_a_change() -> None:
     assert conclusion_of(spans(7200.0), spans(6000.0, tail=900.0)).verdict == "mixed"
 
