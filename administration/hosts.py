@@ -45,8 +45,8 @@ def checked_labels(labels: Sequence[str]) -> list[str]:
 
 FAILED_WITHIN_S = Seconds(7 * 86400.0)  # the failures of app versions
 SILENT_S = Seconds(7 * 86400.0)  # default silence of a silent host
-ASKED_WITHIN_S = Seconds(86400.0)  # default for hosts without work
-WITHIN_S = {HostKind.SILENT: SILENT_S, HostKind.WITHOUT_WORK: ASKED_WITHIN_S}
+CALLED_WITHIN_S = Seconds(86400.0)  # default for hosts without work
+WITHIN_S = {HostKind.SILENT: SILENT_S, HostKind.WITHOUT_WORK: CALLED_WITHIN_S}
 SELECTED = (HostKind.ALL, HostKind.WITHOUT_WORK, HostKind.SILENT)  # lists with filters and orders
 
 

@@ -34,8 +34,8 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
     show: Annotated[
         Literal["without_work", "slow", "failing", "silent", "restricted"] | None,
         msgspec.Meta(
-            description="`without_work`: hosts with no job in progress whose last request, in the last day, asked for "
-            "work and got none, newest first. `slow`: the slowest tenth of each app and processor in the last full "
+            description="`without_work`: hosts with no job in progress that sent a request in the last day, "
+            "newest first. `slow`: the slowest tenth of each app and processor in the last full "
             "ranking, once per app version, slowest first. `failing`: those of the item `failing_hosts` of "
             "`GET /attention`, at least half of whose results of the last day failed, the worst first. `silent`: no "
             "request for `silent_s`, newest first. `restricted`: hosts that are banned or limited, or whose volunteer "

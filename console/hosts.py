@@ -276,16 +276,13 @@ MORE_COLUMNS = {
     HostKind.SLOW: [*shapes.SlowShown.__annotations__],
     HostKind.FAILING: [*shapes.HostFailuresShown.__annotations__],
 }
-DATED = {HostKind.SILENT: "No contact for (days)", HostKind.WITHOUT_WORK: "Asked in the last (days)"}
+DATED = {HostKind.SILENT: "No contact for (days)", HostKind.WITHOUT_WORK: "Called in the last (days)"}
 MOST_DAYS = 3650.0
 TABS = {
     HostKind.ALL: ("all", "Volunteers' computers."),
     HostKind.WITHOUT_WORK: (
         "without work",
-        (
-            "Hosts with no job in progress, whose last request asked for work and got none. To find hosts that stopped "
-            "asking, sort all hosts by last contact."
-        ),
+        "Hosts that call but have no job in progress.",
     ),
     HostKind.SLOW: (
         "slow",

@@ -22,11 +22,11 @@ RESULTS_LOOKED_AT = 5000  # maximum number of a volunteer's instances that are r
 class HostKind(StrEnum):
     """Kinds of host lists.
 
-    ALL: newest first. WITHOUT_WORK: hosts without jobs in progress, whose last request, after `since`, asked for work
-    and got none, newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1),
-    slowest first. FAILING: the hosts of Needs attention that fail half of their results, worst first; only
-    AttentionViews lists them. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
-    hosts that are banned or limited, or whose volunteer is, newest first.
+    ALL: newest first. WITHOUT_WORK: hosts without jobs in progress that have called since `since`, newest first. SLOW:
+    hosts in the slowest tenth of an app version at the last ranking (X below 0.1), slowest first. FAILING: the hosts of
+    Needs attention that fail half of their results, worst first; only AttentionViews lists them. SILENT: hosts that
+    have not contacted the server since `since`, newest first. RESTRICTED: hosts that are banned or limited, or whose
+    volunteer is, newest first.
     """
 
     ALL = "all"
@@ -134,7 +134,7 @@ class ListedHost:
     """A host with its jobs in progress and its totals over all app versions.
 
     `n_error` includes invalid results. `slow` and `failures` are set only in those lists. `refused` is why its last
-    request for work that got none got none.
+    request got no work; empty if it got some or asked for none.
     """
 
     host: Host

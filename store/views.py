@@ -79,8 +79,12 @@ def _refused(row: rows.Row) -> Whys:
     return () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys)
 
 
+def _last_refused(row: rows.Row) -> Whys:
+    return _refused(row) if row["refused_at"] is not None and row["refused_at"] >= row["last_rpc_at"] else ()
+
+
 _listed_host = mapper(
-    ListedHost, host=rows.host, credit=rows.credit_of, refused=_refused, left_out=["slow", "failures"]
+    ListedHost, host=rows.host, credit=rows.credit_of, refused=_last_refused, left_out=["slow", "failures"]
 )
 _slow_with = mapper(SlowWith)
 _host_instance = mapper(

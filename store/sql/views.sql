@@ -742,10 +742,10 @@ LIMIT 2;
 
 
 -- name: selected_hosts
--- Purpose: hosts on a platform or with a label, that have not called since an instant, or that got no work, newest first.
+-- Purpose: hosts on a platform or with a label, that have not called since an instant, or that have no work, newest first.
 -- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant (null: any), $4 limit,
---   $5 part of a platform in lower case, $6 label (empty: any), $7 instant since which they got no work (null: any): the last
---   request got none, and nothing is in progress.
+--   $5 part of a platform in lower case, $6 label (empty: any), $7 instant since which they have called although nothing is in
+--   progress (null: any).
 -- Result: host_id, descending.
 SELECT host_id
 FROM host
@@ -756,7 +756,7 @@ WHERE
     AND ($6::text = '' OR $6 = ANY(labels))
     AND (
         $7::double precision IS NULL
-        OR refused_at >= greatest($7, last_rpc_at)
+        OR last_rpc_at >= $7
         AND NOT EXISTS (SELECT FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress')
     )
 ORDER BY host_id DESC
@@ -807,7 +807,7 @@ FROM (
         )
         AND (
             $11::double precision IS NULL
-            OR refused_at >= greatest($11, last_rpc_at)
+            OR last_rpc_at >= $11
             AND NOT EXISTS (SELECT FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress')
         )
 ) AS keyed

@@ -136,23 +136,28 @@ async def test_slow_hosts_are_slowest_tenth_of_last_full_ranking(store: Store) -
     assert ids(await pages(store, SLOW, limit=9)) == [[hosts[29].host_id, hosts[28].host_id, hosts[27].host_id]]
 
 
-async def test_hosts_without_work_asked_last_and_got_none(store: Store) -> None:
-    busy, served, long_ago = [await a_registered_host(store) for _ in range(3)]
+async def test_hosts_without_work_call_and_have_none(store: Store) -> None:
+    busy, content, long_ago = [await a_registered_host(store) for _ in range(3)]
     idle = await a_registered_host(store, domain_name="idle")
     batch = await a_submitted_batch(store, jobs=2)
     why = (("memory", "job needs 2 GB of RAM, host offers 1 GB"),)
-    for host, at in ((busy, 50.0), (idle, 50.0), (served, 20.0), (long_ago, 1.0)):
+    for host, at in ((busy, 50.0), (content, 20.0), (idle, 50.0), (long_ago, 1.0)):
         await called(store, host, at, why)
-    await called(store, served, 30.0, ())
+    await store.ledger.write(RequestWrites(replace(content.host, last_rpc_at=later(NOW, 30.0))))  # asks for none
     await a_sent_instance(store, batch.batch_id, busy)
 
     without = HostChoice(HostKind.WITHOUT_WORK, since=later(NOW, 10.0))
     found = await pages(store, without, limit=9)
 
-    assert ids(found) == [[idle.host_id]] and found[0].hosts[0].refused == why
-    assert ids(await pages(store, replace(without, since=NOW))) == [[idle.host_id], [long_ago.host_id]]
+    assert ids(found) == [[idle.host_id, content.host_id]]
+    assert [one.refused for one in found[0].hosts] == [why, ()]
+    assert ids(await pages(store, replace(without, since=NOW))) == [
+        [idle.host_id],
+        [long_ago.host_id],
+        [content.host_id],
+    ]
     by_contact = replace(without, since=NOW, sort=HostSort.LAST_CONTACT_DOWN)
-    assert ids(await pages(store, by_contact)) == [[idle.host_id], [long_ago.host_id]]
+    assert ids(await pages(store, by_contact)) == [[idle.host_id], [content.host_id], [long_ago.host_id]]
     assert ids(await pages(store, replace(without, since=NOW, text="IDL"))) == [[idle.host_id]]
     names = await store.host_lists.names([idle.host_id, busy.host_id, HostId(99)])
     assert names == {idle.host_id: "idle", busy.host_id: busy.host.domain_name}

@@ -305,15 +305,13 @@ class MemoryHostLists:
             (not choice.email or host.volunteer_id == by_email.get(choice.email.lower()))
             and (not text or text in named or host.volunteer_id == by_email.get(text))
             and (choice.kind is not HostKind.SILENT or host.last_rpc_at < choice.since)
-            and (choice.kind is not HostKind.WITHOUT_WORK or self._got_none(host, choice.since))
+            and (choice.kind is not HostKind.WITHOUT_WORK or self._has_none(host, choice.since))
             and choice.platform.lower() in " ".join(host.platforms).lower()
             and (not choice.label or choice.label in host.labels)
         )
 
-    def _got_none(self, host: Host, since: Instant) -> bool:
-        stored = self._work.hosts[host.host_id]
-        at = stored.refused_at
-        return at is not None and at >= max(since, host.last_rpc_at) and not stored.held
+    def _has_none(self, host: Host, since: Instant) -> bool:
+        return host.last_rpc_at >= since and not self._work.hosts[host.host_id].held
 
     def _before(self, after: HostPlace | None) -> list[HostId]:
         return sorted((one for one in self._work.hosts if after is None or one < after.host_id), reverse=True)
@@ -333,7 +331,7 @@ class MemoryHostLists:
             sum(one.n_error for one in havs),
             sum(one.n_timeout for one in havs),
             self._work.credit.get((CreditKind.HOST, host_id), NO_CREDIT),
-            refused=stored.refused,
+            refused=stored.refused if (stored.refused_at or 0.0) >= stored.host.last_rpc_at else (),
         )
 
 
