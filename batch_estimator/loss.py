@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.sending import URGENT_AFTER_S
-from batch_estimator.snapshot import BatchSnapshot, Floats, InstanceStanding
+from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 from batch_estimator.survival import silent_share
 
 USUAL_LOSS = 0.03
@@ -98,11 +98,13 @@ def error_fraction(n_error: float, n_success: float) -> float:
 
 
 def failures_of(snapshot: BatchSnapshot) -> Failures:
-    """Return the failures in the batch and in other work of the app."""
+    """Return the failures in the batch and in other work of the app, with the versions that are still offered."""
     rows, havs = snapshot.instances, snapshot.havs
-    failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
-    n_error = float(failed.sum()) + float(np.sum(havs.weight * havs.n_error))
-    n_success = float((rows.standing == InstanceStanding.SUCCESS).sum()) + float(np.sum(havs.weight * havs.n_success))
+    offered, of_havs = _offered(rows.app_version_id, snapshot), _offered(havs.app_version_id, snapshot)
+    failed = _failed(rows.standing) & offered
+    n_error = float(failed.sum()) + float(np.sum((havs.weight * havs.n_error)[of_havs]))
+    n_success = float(((rows.standing == InstanceStanding.SUCCESS) & offered).sum())
+    n_success += float(np.sum((havs.weight * havs.n_success)[of_havs]))
     took = np.concatenate([(rows.reported_at - rows.sent_at)[failed], _sampled_errors(snapshot)])
     took = took[np.isfinite(took)]
     bound = snapshot.delay_bound_s
@@ -113,9 +115,17 @@ def failures_of(snapshot: BatchSnapshot) -> Failures:
 
 def _sampled_errors(snapshot: BatchSnapshot) -> Floats:
     sent = snapshot.sent
-    failed = (sent.standing == InstanceStanding.ERROR) | (sent.standing == InstanceStanding.INVALID)
-    took: Floats = (sent.reported_at - sent.sent_at)[failed]
+    took: Floats = (sent.reported_at - sent.sent_at)[_failed(sent.standing) & _offered(sent.app_version_id, snapshot)]
     return took
+
+
+def _failed(standing: Ints) -> Bools:
+    failed: Bools = (standing == InstanceStanding.ERROR) | (standing == InstanceStanding.INVALID)
+    return failed
+
+
+def _offered(app_version_id: Ints, snapshot: BatchSnapshot) -> Bools:
+    return ~np.isin(app_version_id, list(snapshot.not_offered))
 
 
 # ---- silent hosts

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from domain.apps import CPU
+from domain.apps import CPU, VersionState
 from domain.batches import BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasting import (
@@ -82,6 +82,7 @@ class MemoryForecasting(OnTables):
                 [other for other in self._ready(catalogue) if _rank(other, catalogue, now) < rank], app_id, catalogue
             ),
             place.first_from(app_id, catalogue),
+            self._not_offered(app_id),
         )
 
     def _catalogue(self) -> Catalogue:
@@ -97,6 +98,12 @@ class MemoryForecasting(OnTables):
 
     def _versions(self, app_id: AppId) -> set[AppVersionId]:
         return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
+
+    def _not_offered(self, app_id: AppId) -> frozenset[int]:
+        versions = self._registry.versions.values()
+        return frozenset(
+            int(one.app_version_id) for one in versions if one.app_id == app_id and one.state != VersionState.OFFERED
+        )
 
     def _active(self, now: Instant) -> tuple[int, float, float]:
         """Return the number of active hosts, their median speed, and the number of their available processors."""
@@ -122,6 +129,7 @@ class MemoryForecasting(OnTables):
             moved_at,
             _place(batch).first_from(batch.new.app_id, catalogue),
             moved_ahead(batch.new.order_tier, batch.foremost_tier),
+            self._not_offered(batch.new.app_id),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:

@@ -12,7 +12,7 @@ from batch_estimator import filling
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import is_waiting
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
-from domain.apps import CPU, NVIDIA, PlanClass
+from domain.apps import CPU, NVIDIA, PlanClass, VersionState
 from domain.batches import QoS
 from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace
 from domain.havs import HavEvent, HavEventKind
@@ -280,6 +280,21 @@ async def test_work_for_gpus_needs_no_processor(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2)
 
     assert (await snapshot_of(store, batch.batch_id)).queue == AppQueue(ahead_of_others=3)
+
+
+async def test_versions_that_are_not_offered_are_named(store: Store) -> None:
+    app_id = await an_app(store, "pi")
+    states = VersionState.DEPRECATED, VersionState.WITHDRAWN
+    gone = [await a_registered_version(store, app_id) for _ in states]
+    for version, state in zip(gone, states, strict=True):
+        await store.applications.set_version_state(version.app_version_id, state)
+    batch = await a_submitted_batch(store, jobs=2)
+
+    planned = await store.forecasting.of_app(app_id, FIRST_PLACE, now=AT)
+
+    named = frozenset(version.app_version_id for version in gone)
+    assert planned is not None and planned.not_offered == named
+    assert (await snapshot_of(store, batch.batch_id)).not_offered == named
 
 
 @pytest.mark.parametrize("deprecated", [False, True])

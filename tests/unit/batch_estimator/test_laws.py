@@ -10,7 +10,7 @@ import pytest
 
 from batch_estimator.chain import FreshLaw, RetryRules, retry_chain
 from batch_estimator.estimate import estimate
-from batch_estimator.loss import bound_of, loss_fraction, silence_law
+from batch_estimator.loss import bound_of, failures_of, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding, merged, served_by
 from batch_estimator.sending import is_waiting, rate_of, sending_of
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
@@ -64,6 +64,16 @@ def test_a_loss_rate_is_found_under_censoring() -> None:
 
 def test_without_a_time_out_passed_nothing_is_taken_for_lossless() -> None:
     assert loss_fraction(np.full(400, -3.0), 400).fraction == pytest.approx(0.03, abs=0.003)
+
+
+def test_errors_of_a_withdrawn_version_count_no_more() -> None:
+    failed = [Sent(job, InstanceStanding.ERROR, host=job + 1) for job in range(10)]
+    snapshot = a_snapshot(failed, hosts(20, n=5, n_error=8), failed)
+
+    withdrawn = failures_of(replace(snapshot, not_offered=frozenset({1})))
+
+    assert failures_of(snapshot).n == 10 + 20 * 8
+    assert (withdrawn.n, withdrawn.fraction) == (0.0, 0.03)
 
 
 def test_a_batch_of_slower_jobs_shifts_by_as_much() -> None:
