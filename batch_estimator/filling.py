@@ -57,7 +57,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         _tail(tables, settings),
         terms.moved_at,
         terms.moved_ahead,
-        terms.not_offered,
+        terms.withdrawn,
     )
 
 

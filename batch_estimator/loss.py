@@ -98,12 +98,12 @@ def error_fraction(n_error: float, n_success: float) -> float:
 
 
 def failures_of(snapshot: BatchSnapshot) -> Failures:
-    """Return the failures in the batch and in other work of the app, with the versions that are still offered."""
+    """Return the failures in the batch and in other work of the app, without those of withdrawn versions."""
     rows, havs = snapshot.instances, snapshot.havs
-    offered, of_havs = _offered(rows.app_version_id, snapshot), _offered(havs.app_version_id, snapshot)
-    failed = _failed(rows.standing) & offered
+    in_use, of_havs = _in_use(rows.app_version_id, snapshot), _in_use(havs.app_version_id, snapshot)
+    failed = _failed(rows.standing) & in_use
     n_error = float(failed.sum()) + float(np.sum((havs.weight * havs.n_error)[of_havs]))
-    n_success = float(((rows.standing == InstanceStanding.SUCCESS) & offered).sum())
+    n_success = float(((rows.standing == InstanceStanding.SUCCESS) & in_use).sum())
     n_success += float(np.sum((havs.weight * havs.n_success)[of_havs]))
     took = np.concatenate([(rows.reported_at - rows.sent_at)[failed], _sampled_errors(snapshot)])
     took = took[np.isfinite(took)]
@@ -115,7 +115,7 @@ def failures_of(snapshot: BatchSnapshot) -> Failures:
 
 def _sampled_errors(snapshot: BatchSnapshot) -> Floats:
     sent = snapshot.sent
-    took: Floats = (sent.reported_at - sent.sent_at)[_failed(sent.standing) & _offered(sent.app_version_id, snapshot)]
+    took: Floats = (sent.reported_at - sent.sent_at)[_failed(sent.standing) & _in_use(sent.app_version_id, snapshot)]
     return took
 
 
@@ -124,8 +124,8 @@ def _failed(standing: Ints) -> Bools:
     return failed
 
 
-def _offered(app_version_id: Ints, snapshot: BatchSnapshot) -> Bools:
-    return ~np.isin(app_version_id, list(snapshot.not_offered))
+def _in_use(app_version_id: Ints, snapshot: BatchSnapshot) -> Bools:
+    return ~np.isin(app_version_id, list(snapshot.withdrawn))
 
 
 # ---- silent hosts

@@ -124,7 +124,7 @@ def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, 
         tables.ahead_of_others,
         tables.flop_of_others,
         first_from=tables.first_from,
-        not_offered=tables.not_offered,
+        withdrawn=tables.withdrawn,
     )
     nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])
     of_batch = BatchTables(

@@ -133,7 +133,7 @@ class BatchSnapshot:
     each host by its on fraction. Each row of `sent` represents `sent_weight` instances, NaN if unknown. `tail` is None
     if no copies are made. Dispatches before `moved_at` do not show the sending rate at the batch's new place, but limit
     it: it is not lower if `moved_ahead` is True, and not higher if it is False (the batch was moved behind other work).
-    `not_offered`: app versions that are sent no more.
+    `withdrawn`: the app's withdrawn versions.
     """
 
     now: Instant
@@ -152,7 +152,7 @@ class BatchSnapshot:
     tail: Tail | None = None
     moved_at: Instant = NEVER_MOVED
     moved_ahead: bool | None = None
-    not_offered: frozenset[int] = frozenset()
+    withdrawn: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):

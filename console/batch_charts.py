@@ -34,7 +34,7 @@ def progress_chart(
     chronological order, and `last` is the latest one that is shown. `over_time` is the axis, which may have limits.
     `ends`: when a sample of the jobs of an ended batch ended, each of which is a step; without them, the finished jobs
     at each forecast are drawn.
-    The line is red if all finished jobs failed. It falls only when failed jobs are retried, which is marked.
+    The line is red if all finished jobs failed. It falls only when failed jobs are retried; the last fall is marked.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
@@ -47,7 +47,7 @@ def progress_chart(
     drawn = [one for before, after in pairwise(over) for one in ((after[0], before[1]), after)] if at_ends else over[1:]
     x, y = [at for at, _ in (over[0], *drawn)], [round(100.0 * share, 2) for _, share in (over[0], *drawn)]
     marks, shaded = _marks(shown, standing)
-    marks += [MarkLine(before[0], RETRIED, "c3") for before, after in pairwise(over) if after[1] < before[1]][-1:]
+    marks += [MarkLine(after[0], RETRIED, "c3") for before, after in pairwise(over) if after[1] < before[1]][-1:]
     return Chart(
         "progress",
         "Progress",

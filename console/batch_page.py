@@ -200,6 +200,7 @@ class BatchPages(Pages[PageServices]):
         store = self._services.store
         batch = await store.views.batch(batch_id)
         stopped = await stopped_of(store, self._services.clock)
+        now = self._services.clock.now()  # later forecasts are newer than the page
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, stopped=stopped)
         state = ForecastState(shown["forecast_state"])
         restrictions = stopped.restrictions
@@ -207,7 +208,6 @@ class BatchPages(Pages[PageServices]):
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
-        now = self._services.clock.now()
         urgent = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
         extras = await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras()
         ahead = await self._ahead(batch, extras, urgent, stopped, now)

@@ -425,7 +425,7 @@ def level_effect(standing: PlaceShown, stop: str, words: str, *, idle: bool) -> 
     if stop:
         return f"It has no position while it is not sent: {stop}."
     if standing.at is None:
-        return "Each of its jobs was sent once. The level matters only for retries and copies."
+        return "Each of its jobs has been sent. The level matters only for retries and copies."
     if idle:
         alone = standing.at.of - standing.first <= 1 < standing.at.of
         why = "the other batches are sent first at any level" if alone else "no other batch would change places with it"

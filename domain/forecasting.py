@@ -210,8 +210,8 @@ class BatchTerms:
     the app and `ahead_of_others` of other apps, which need `flop_of_others`, precede the batch's own (`SendPlace`),
     until it is sent first from `first_from` on. All are 0 if some of its jobs were sent, nothing blocks it and it was
     never moved. `held`: a limit blocks the batch. `moved_at`: the last move that counts (`counted_since`).
-    `moved_ahead`: whether it is ahead of its places before its moves. `not_offered`: the app's deprecated and
-    withdrawn versions.
+    `moved_ahead`: whether it is ahead of its places before its moves. `withdrawn`: the app's withdrawn
+    versions.
     """
 
     batch_id: BatchId
@@ -229,7 +229,7 @@ class BatchTerms:
     moved_at: Instant = NEVER_MOVED
     first_from: Instant = NEVER_FIRST
     moved_ahead: bool | None = None
-    not_offered: frozenset[int] = frozenset()
+    withdrawn: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class BatchTables(Generic[Table]):
 class AppTables(Generic[Table]):
     """The tables of BatchTables that are common to all batches of an app, for use with a new batch.
 
-    `ahead`, `ahead_of_others`, `flop_of_others` and `first_from`: of the new batch, as in BatchTerms. `not_offered`: as
+    `ahead`, `ahead_of_others`, `flop_of_others` and `first_from`: of the new batch, as in BatchTerms. `withdrawn`: as
     there.
     """
 
@@ -293,4 +293,4 @@ class AppTables(Generic[Table]):
     ahead_of_others: int
     flop_of_others: float = 0.0
     first_from: Instant = NEVER_FIRST
-    not_offered: frozenset[int] = frozenset()
+    withdrawn: frozenset[int] = frozenset()

@@ -248,7 +248,7 @@ class _BatchReader:
             sent_weight,
             *ahead_of(place.rank(app_id, catalogue, self._now), app_id, await self._waiting(catalogue)),
             place.first_from(app_id, catalogue),
-            frozenset(row["not_offered"]),
+            frozenset(row["withdrawn"]),
         )
 
     async def _catalogue(self) -> Catalogue:
@@ -350,7 +350,7 @@ def _terms(
         moved_at,
         ahead[3],
         moved_ahead(row["order_tier"], row["foremost_tier"]),
-        frozenset(row["not_offered"]),
+        frozenset(row["withdrawn"]),
     )
 
 

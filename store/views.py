@@ -340,12 +340,12 @@ class PostgresHostLists(OnDatabase):
     async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
-        asked_since = choice.since if choice.kind is HostKind.WITHOUT_WORK else None
+        called_since = choice.since if choice.kind is HostKind.WITHOUT_WORK else None
         having = (choice.platform.lower(), choice.label)
         if choice.text or choice.sort is not HostSort.NEWEST:
             start = (-inf, 0) if after is None else (after.key, after.host_id)
             asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, *having)
-            more = (choice.email.lower(), choice.text.lower(), asked_since)
+            more = (choice.email.lower(), choice.text.lower(), called_since)
             found = await self._database.fetch("sorted_hosts", *asked, *more)
             return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
         before, last, is_end = LAST_HOST_ID if after is None else after.host_id, HostId(0), True
@@ -356,7 +356,7 @@ class PostgresHostLists(OnDatabase):
                 looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
                 is_end = len(looked) < 2  # that one, and the next
                 last = last if is_end else HostId(looked[0]["host_id"])
-            found = await self._database.fetch("selected_hosts", before, last, since, limit + 1, *having, asked_since)
+            found = await self._database.fetch("selected_hosts", before, last, since, limit + 1, *having, called_since)
         page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 

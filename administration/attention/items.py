@@ -315,13 +315,14 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     name = host_in_words(worst.host_id, worst.domain_name)
     each = ((one.failures, one.results, one.of_versions) for one in hosts)
     failures, results, of_versions = map(sum, zip(*each, strict=True))
+    of = f", {worst.of_versions} of them with versions that fail" if worst.of_versions else ""
     fails = "host fails half of its" if len(hosts) == 1 else "hosts fail half of their"
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
         f"{len(hosts)} {fails} results or more",
         "hosts?show=failing",
-        f"{name}, {'the worst, ' * (len(hosts) > 1)}failed {worst.failures} of {worst.results} in the last day",
+        f"{name}, {'the worst, ' * (len(hosts) > 1)}failed {worst.failures} of {worst.results} in the last day{of}",
         [
             Remedy(f"read the results of {name}", f"hosts/{worst.host_id}#h-sent"),
             Remedy("see these hosts", "hosts?show=failing"),

@@ -302,8 +302,9 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
 
 
 def _is_unclear(findings: Sequence[Finding]) -> bool:
-    """Return whether none of the figures is better or worse, and the difference of one may be chance."""
-    return not any(one.gain for one in findings) and any(one.verdict == "may be chance" for one in findings)
+    """Return whether none of the figures is better or worse, and a loss of one may be chance."""
+    losses = any(one.change > 0.0 and one.verdict == "may be chance" for one in findings)
+    return losses and not any(one.gain for one in findings)
 
 
 def _judged(found: Finding, changes: Sequence[float], *, is_sure: bool) -> Finding:

@@ -82,7 +82,7 @@ class MemoryForecasting(OnTables):
                 [other for other in self._ready(catalogue) if _rank(other, catalogue, now) < rank], app_id, catalogue
             ),
             place.first_from(app_id, catalogue),
-            self._not_offered(app_id),
+            self._withdrawn(app_id),
         )
 
     def _catalogue(self) -> Catalogue:
@@ -99,11 +99,10 @@ class MemoryForecasting(OnTables):
     def _versions(self, app_id: AppId) -> set[AppVersionId]:
         return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
 
-    def _not_offered(self, app_id: AppId) -> frozenset[int]:
+    def _withdrawn(self, app_id: AppId) -> frozenset[int]:
+        gone = VersionState.WITHDRAWN, VersionState.ABORTED
         versions = self._registry.versions.values()
-        return frozenset(
-            int(one.app_version_id) for one in versions if one.app_id == app_id and one.state != VersionState.OFFERED
-        )
+        return frozenset(int(one.app_version_id) for one in versions if one.app_id == app_id and one.state in gone)
 
     def _active(self, now: Instant) -> tuple[int, float, float]:
         """Return the number of active hosts, their median speed, and the number of their available processors."""
@@ -129,7 +128,7 @@ class MemoryForecasting(OnTables):
             moved_at,
             _place(batch).first_from(batch.new.app_id, catalogue),
             moved_ahead(batch.new.order_tier, batch.foremost_tier),
-            self._not_offered(batch.new.app_id),
+            self._withdrawn(batch.new.app_id),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:

@@ -111,10 +111,10 @@ ORDER BY last.made_at NULLS FIRST, batch.batch_id;
 -- name: forecast_app
 -- Purpose: return an app's versions and the sizes of the sampled tables.
 -- Arguments: $1 app_id, $2 start of the relevant history.
--- Result: app_id, app_version_ids, not_offered (those deprecated or withdrawn); in pages: hav_pages, host_pages, sent_pages
+-- Result: app_id, app_version_ids, withdrawn (those of them that are); in pages: hav_pages, host_pages, sent_pages
 --   (instances, and the months of the history). No row if there is no such app.
 SELECT
-    app.app_id, version.ids AS app_version_ids, version.not_offered,
+    app.app_id, version.ids AS app_version_ids, version.withdrawn,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
     pg_relation_size('host') / current_setting('block_size')::bigint AS host_pages,
     (
@@ -128,7 +128,7 @@ FROM app
 CROSS JOIN LATERAL (
     SELECT
         coalesce(array_agg(app_version_id ORDER BY app_version_id), '{}') AS ids,
-        coalesce(array_agg(app_version_id) FILTER (WHERE deprecated OR withdrawn IS NOT NULL), '{}') AS not_offered
+        coalesce(array_agg(app_version_id) FILTER (WHERE app_version.withdrawn IS NOT NULL), '{}') AS withdrawn
     FROM app_version
     WHERE app_version.app_id = app.app_id
 ) AS version
@@ -139,11 +139,11 @@ WHERE app.app_id = $1;
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
 -- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, order_tier, foremost_tier (null: not moved, or not since a pause),
---   delay_bound_s, held (by a limit or a pause, also of the project), app_version_ids, not_offered (those deprecated or withdrawn); in pages:
+--   delay_bound_s, held (by a limit or a pause, also of the project), app_version_ids, withdrawn (those of them that are); in pages:
 --   hav_pages, host_pages, sent_pages (instances, and the months of the history). No row unless the batch is active.
 SELECT
     batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.created_at, batch.moved_at, batch.order_tier,
-    batch.foremost_tier, class.delay_bound_s, version.ids AS app_version_ids, version.not_offered,
+    batch.foremost_tier, class.delay_bound_s, version.ids AS app_version_ids, version.withdrawn,
     batch.hold IS NOT NULL OR EXISTS (
         SELECT FROM restriction
         WHERE (kind, name) IN (('batch', $1::bigint::text), ('app', batch.app_id::text), ('queue', batch.queue))
@@ -166,7 +166,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT
         coalesce(array_agg(app_version_id ORDER BY app_version_id), '{}') AS ids,
-        coalesce(array_agg(app_version_id) FILTER (WHERE deprecated OR withdrawn IS NOT NULL), '{}') AS not_offered
+        coalesce(array_agg(app_version_id) FILTER (WHERE app_version.withdrawn IS NOT NULL), '{}') AS withdrawn
     FROM app_version
     WHERE app_version.app_id = batch.app_id
 ) AS version

@@ -282,9 +282,9 @@ async def test_work_for_gpus_needs_no_processor(store: Store) -> None:
     assert (await snapshot_of(store, batch.batch_id)).queue == AppQueue(ahead_of_others=3)
 
 
-async def test_versions_that_are_not_offered_are_named(store: Store) -> None:
+async def test_withdrawn_versions_are_named(store: Store) -> None:
     app_id = await an_app(store, "pi")
-    states = VersionState.DEPRECATED, VersionState.WITHDRAWN
+    states = VersionState.WITHDRAWN, VersionState.ABORTED, VersionState.DEPRECATED
     gone = [await a_registered_version(store, app_id) for _ in states]
     for version, state in zip(gone, states, strict=True):
         await store.applications.set_version_state(version.app_version_id, state)
@@ -292,9 +292,9 @@ async def test_versions_that_are_not_offered_are_named(store: Store) -> None:
 
     planned = await store.forecasting.of_app(app_id, FIRST_PLACE, now=AT)
 
-    named = frozenset(version.app_version_id for version in gone)
-    assert planned is not None and planned.not_offered == named
-    assert (await snapshot_of(store, batch.batch_id)).not_offered == named
+    named = frozenset(version.app_version_id for version in gone[:2])
+    assert planned is not None and planned.withdrawn == named
+    assert (await snapshot_of(store, batch.batch_id)).withdrawn == named
 
 
 @pytest.mark.parametrize("deprecated", [False, True])

@@ -70,7 +70,7 @@ def test_errors_of_a_withdrawn_version_count_no_more() -> None:
     failed = [Sent(job, InstanceStanding.ERROR, host=job + 1) for job in range(10)]
     snapshot = a_snapshot(failed, hosts(20, n=5, n_error=8), failed)
 
-    withdrawn = failures_of(replace(snapshot, not_offered=frozenset({1})))
+    withdrawn = failures_of(replace(snapshot, withdrawn=frozenset({1})))
 
     assert failures_of(snapshot).n == 10 + 20 * 8
     assert (withdrawn.n, withdrawn.fraction) == (0.0, 0.03)

@@ -157,7 +157,7 @@ def test_progress_marks_the_last_retry() -> None:
     chart = progress_chart(a_document(jobs_validated=20, jobs_failed=0, deadline_at=None), CURVE, NOW + 100.0)
 
     assert lines(chart)["jobs finished"].y[-2:] == [25.0, 20.0]
-    assert [one.x for one in plot(chart).marks] == at(0.0)
+    assert [one.x for one in plot(chart).marks] == at(100.0)
 
 
 def test_ended_batch_draws_the_ends_of_its_jobs() -> None:

@@ -97,8 +97,8 @@ def test_change_is_not_better_if_urgent_batches_are_unclear(kind: str, verdict: 
         before = {"makespan_s": {kind: 7200.0}, "instances_per_job": 1.3}
         return before, {"makespan_s": {kind: end}, "instances_per_job": 1.2}
 
-    runs = [run(end) for end in (5000.0, 6000.0, 7900.0)]
-    found = conclusion_of(*run(6000.0), runs)
+    runs = [run(end) for end in (9400.0, 8400.0, 6500.0)]
+    found = conclusion_of(*run(8400.0), runs)
 
     assert {one.key: one.verdict for one in found.findings} == {
         f"makespan_s {kind}": "may be chance",
