@@ -334,7 +334,7 @@ def _masked(text: str) -> str:
         r'(?<="password":")[^"]+|(?<=one-time password ).+',
         r'(?<="silent_s":)[\d.e-]+|(?<="known_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
         r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bevaluated on .+',  # a worker's, or one filled now
-        r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b|\b\d+ s(?= ago\b)",
+        r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b|\b\d+ m?s(?= ago\b)",
     ):
         text = re.sub(pattern, "0", text)
     return text
