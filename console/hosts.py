@@ -19,7 +19,7 @@ from administration.attention.items import HOST_RESULTS
 from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import NOT_REACHED, REFUSED, marks_of, outcome_of
+from administration.explain.words import marks_of, outcome_of
 from administration.hosts import (
     SELECTED,
     WITHIN_S,
@@ -168,15 +168,16 @@ def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]
     rows = []
     for group in shown["groups"][:MOST_ROWS]:
         refusals, batch_id = group["refusals"], group["batch_id"]
+        is_stuck = batch_id in unrunnable and not group["given"]
         to_queue = any(one["code"] == RefusalCode.QUEUE for one in refusals)
         helps = [one["help"] for one in refusals if one["help"] and one["code"] != RefusalCode.QUEUE]
         rows.append(
             OrderRow(
                 batch_id,
                 _title(group) + f", class {group['job_class_id']}" * (batch_id in classed),
-                outcome_of(group),
+                UNRUNNABLE if is_stuck else outcome_of(group),
                 [f"others refused: {code_in_words(one['code'])}" if group["given"] else one["why"] for one in refusals]
-                or ([FULL] if shown["would_get"] and not group["given"] else []),
+                or ([FULL] if shown["would_get"] and not group["given"] and not is_stuck else []),
                 helps,
                 group["app"] or "",
                 marks_of(group),
@@ -185,9 +186,6 @@ def rows_of(shown: Document, unrunnable: Collection[int] = ()) -> list[OrderRow]
             )
         )
     rows += [OrderRow(one["batch_id"], _title(one), "left out", [one["why"]]) for one in shown["left_out"]]
-    for place, one in enumerate(rows):
-        if one.batch_id in unrunnable and one.result in (NOT_REACHED, REFUSED):
-            rows[place] = replace(one, result=UNRUNNABLE, whys=[why for why in one.whys if why != FULL])
     return sorted(rows, key=lambda one: one.batch_id in unrunnable)
 
 

@@ -86,9 +86,6 @@ def marks_of(group: Document) -> list[str]:
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 
-NOT_REACHED, REFUSED = "not reached", "refused"
-
-
 def outcome_of(group: Document) -> str:
     """Return what a dry run gives a host of a group, in words.
 
@@ -98,7 +95,7 @@ def outcome_of(group: Document) -> str:
     """
     if group["given"]:
         return f"{group['given']} given"
-    return REFUSED if group["refusals"] else NOT_REACHED
+    return "refused" if group["refusals"] else "not reached"
 
 
 def _groups(shown: Document) -> Iterator[str]:

@@ -165,7 +165,7 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 class Finding:
     """One compared figure: its change, the least change that counts, its words, and its values with both settings.
 
-    `gain`: 1 better, -1 worse, 0 no difference beyond chance.
+    `gain`: 1 better, -1 worse, 0 no difference beyond chance. `kind`: that of the batches, "" for all.
     """
 
     key: str
@@ -176,6 +176,7 @@ class Finding:
     before: str
     after: str
     gain: int = 0
+    kind: str = ""
 
     @property
     def words(self) -> str:
@@ -191,14 +192,14 @@ class Finding:
     @property
     def is_urgent(self) -> bool:
         """Return whether this is a figure of AFAP or short-deadline batches."""
-        return self.key.endswith((f" {QoS.AFAP}", f" {QoS.SHORT_DEADLINE}"))
+        return self.kind in (QoS.AFAP, QoS.SHORT_DEADLINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     """The verdict, its words, and the compared figures.
 
-    The verdict is better, worse, mixed, same, unsure, or unclear: of one run, or if other figures are better and those
+    The verdict is better, worse, mixed, same, unsure, or unclear: of one run, or if other figures are better and a loss
     of urgent batches may be chance.
     """
 
@@ -278,7 +279,7 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
     if gains and losses:
         return "mixed", f"Mixed. Better: {gains}. Worse: {losses}.{rest}"
     if gains and _is_unclear([one for one in findings if one.is_urgent]):
-        return "unclear", f"{URGENT_UNCLEAR}: their differences may be chance. Better: {gains}.{rest}"
+        return "unclear", f"{URGENT_UNCLEAR}: a loss of them may be chance. Better: {gains}.{rest}"
     if gains:
         return "better", f"Better with the change: {gains}.{rest}"
     if losses:
@@ -357,7 +358,7 @@ def _times(before: Numbers, after: Numbers, figure: str, subject: str, verbs: tu
         verb = verbs[change > 0.0].format(f"{abs(change) * 100.0:.0f} %")
         name = subject.format(kind_in_words(kind))
         sides = shown(before, kind), shown(after, kind)
-        yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, *sides)
+        yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, *sides, kind=kind)
 
 
 def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:

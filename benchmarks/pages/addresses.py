@@ -151,6 +151,7 @@ def _pages(scene: Scene) -> list[str]:
         "/hosts?show=failing",
         "/hosts?show=silent",
         "/hosts?show=without_work",
+        "/hosts?show=without_work&sort=-last_contact",
         "/hosts?show=restricted",
         "/hosts?sort=-failed",
         f"/hosts/{scene.ranked}",

@@ -110,7 +110,7 @@ def test_a_beta_app_is_for_volunteers_who_opted_in() -> None:
     check(is_beta_wanted(an_app(beta=True), an_asking()), RefusalCode.BETA, "pi")
 
 
-def test_a_deprecated_app_is_withdrawn() -> None:
+def test_a_deprecated_app_is_not_offered() -> None:
     assert is_offered(an_app(), an_asking()) is None
     check(is_offered(an_app(deprecated=True), an_asking()), RefusalCode.NO_APP_VERSION, "pi")
 

@@ -206,7 +206,7 @@ class CountingStore(MemoryStore):
         self.ledger: CountingLedger = CountingLedger(self._registry, self._work, self.trickles)
 
 
-def test_refused_instance_is_withdrawn_to_its_host_again() -> None:
+def test_refused_instance_is_not_offered_to_its_host_again() -> None:
     """The first host has 300 of 600 instances; it is refused 150 of them, and must not be refused them 150 times."""
     hosts = (a_known_host(1), a_known_host(2))
     in_turn = (*(150 * [held(0, 0.5)]), *(150 * [held(1, 0.5)]), *(150 * [held(0, 0.5)]))

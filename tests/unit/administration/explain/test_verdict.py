@@ -176,7 +176,7 @@ def test_gate_as_set_tells_one_value() -> None:
     assert missing(found.words, "0.5")
 
 
-def test_change_that_adds_few_requests_is_withdrawn() -> None:
+def test_change_that_adds_few_requests_is_not_offered() -> None:
     slow = refused(below_gate(Percentile(0.2), Gate.TIGHT, 0.5), rate=3.64)
     busy_hosts = [HostAnswer(9, rate, 2, 0.0, ()) for rate in (35.3, 30.0)]
 
