@@ -99,11 +99,12 @@ def front(
 
 
 def _wait(made: Front, process: subprocess.Popen[bytes]) -> None:
-    """Return once HAProxy listens. Raises BenchmarkError."""
+    """Return once HAProxy listens on all its ports, which it opens one after the other. Raises BenchmarkError."""
     until_s = time.monotonic() + START_S
     while process.poll() is None and time.monotonic() < until_s:
         try:
-            socket.create_connection(("127.0.0.1", made.plain_port), timeout=START_S).close()
+            for port in (made.plain_port, made.http_port, made.tls_port, made.control_port):
+                socket.create_connection(("127.0.0.1", port), timeout=START_S).close()
         except OSError:
             time.sleep(0.02)
         else:
